@@ -1,0 +1,79 @@
+"""Files that are either whole or not there: write beside the target, then rename."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+__all__ = ["atomic_path"]
+
+
+@contextlib.contextmanager
+def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Hand out a temporary file in the folder of `path`, and rename it to `path` if the block succeeds.
+
+    The temporary file ends in the suffix of `path`, so writers that look at the suffix work. If the block
+    raises, whatever the reason, the temporary file is removed and `path` stays as it was.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Where the finished file shall lie. A symbolic link is followed; the mode of an existing file is kept.
+
+    Yields
+    ------
+    pathlib.Path
+        An empty file to write to.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> with atomic_path(folder / "a.txt") as tmp:
+    ...     _ = tmp.write_text("whole")
+    >>> (folder / "a.txt").read_text(), len(list(folder.iterdir()))
+    ('whole', 1)
+    """
+    target = Path(os.path.realpath(path))
+    mode: int | None = None
+    if target.exists():
+        mode = target.stat().st_mode
+        if not stat.S_ISREG(mode):
+            kind = "a folder" if stat.S_ISDIR(mode) else "not a regular file"
+            raise OSError(f"{path} is {kind}; name a file to write to")
+    temporary = target.with_name(f".{target.stem[:100]}.{secrets.token_hex(6)}.tmp{target.suffix}")
+    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    try:
+        yield temporary
+        _flush(temporary)
+        if mode is not None:
+            os.chmod(temporary, stat.S_IMODE(mode))
+        os.replace(temporary, target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    _flush_folder(target.parent)
+
+
+def _flush(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDWR)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _flush_folder(folder: Path) -> None:
+    """Make the rename itself durable, where the system lets a folder be opened."""
+    if os.name != "posix":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):  # some network file systems refuse fsync on folders
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,123 @@
+"""``apply``: the filter as a differentiable function, whichever implementation runs it."""
+
+from __future__ import annotations
+
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from megae.kernels import sparse
+from megae.kernels.operator import FilterOperator
+
+
+@cache
+def _cpu_backend() -> ModuleType:
+    """The compiled kernels, or plain torch where numba is not installed."""
+    try:
+        from megae.kernels import cpu
+    except ImportError:
+        return sparse
+    return cpu
+
+
+def _backend(operator: FilterOperator) -> ModuleType:
+    return _cpu_backend() if operator.device.type == "cpu" else sparse
+
+
+class _Bandwise(torch.autograd.Function):
+    """g_m(L) is symmetric, so the backward pass is the same filter on the gradient: nothing is stored."""
+
+    @staticmethod
+    def forward(ctx: Any, Z: Tensor, operator: FilterOperator, C: Tensor) -> Tensor:
+        ctx.operator, ctx.C = operator, C
+        return _backend(operator).bandwise(operator, Z, C)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:  # type: ignore[override]
+        return _Bandwise.apply(grad, ctx.operator, ctx.C), None, None
+
+
+class _Expand(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, Z: Tensor, operator: FilterOperator, C: Tensor) -> Tensor:
+        ctx.operator, ctx.C = operator, C
+        return _backend(operator).expand(operator, Z, C)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:  # type: ignore[override]
+        return _Contract.apply(grad, ctx.operator, ctx.C), None, None
+
+
+class _Contract(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, G: Tensor, operator: FilterOperator, C: Tensor) -> Tensor:
+        ctx.operator, ctx.C = operator, C
+        return _backend(operator).contract(operator, G, C)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:  # type: ignore[override]
+        return _Expand.apply(grad, ctx.operator, ctx.C), None, None
+
+
+def apply(L: FilterOperator | sp.sparray | sp.spmatrix, Z: Tensor, C: Tensor | np.ndarray) -> Tensor:
+    r"""Filter every band of a node signal with its own Chebyshev polynomial of the Laplacian.
+
+    .. math:: Y_m = \sum_{k=0}^{K} C_{mk} \, T_k(L - I) \, Z_m
+
+    Parameters
+    ----------
+    L : FilterOperator or scipy sparse matrix of shape (N, N)
+        Normalised Laplacian, spectrum in [0, 2]. A matrix is prepared anew on every call; in a loop, pass a
+        :class:`FilterOperator`.
+    Z : Tensor of shape (N, M, h), or (N, 1, h) when all bands share their input
+        float32 or float64.
+    C : array of shape (M, K + 1)
+        Chebyshev coefficients on [0, 2].
+
+    Returns
+    -------
+    Tensor of shape (N, M, h)
+        Differentiable in ``Z``, to any order; memory does not grow with K.
+
+    Examples
+    --------
+    >>> import numpy as np, scipy.sparse as sp, torch
+    >>> L = sp.csr_array([[1.0, -1.0], [-1.0, 1.0]])
+    >>> Z = torch.tensor([[[1.0]], [[0.0]]])
+    >>> apply(L, Z, np.array([[0.0, 1.0]])).flatten()  # T_1(L - I) = L - I
+    tensor([ 0., -1.])
+    """
+    if Z.dim() != 3:
+        raise ValueError(f"Z must have shape (N, M, h) or (N, 1, h), got {tuple(Z.shape)}")
+    if not isinstance(L, FilterOperator):
+        L = FilterOperator.from_laplacian(L, Z.dtype, Z.device)
+    if L.dtype != Z.dtype or L.device != Z.device:
+        L = L.to(Z.device, Z.dtype)
+    C = torch.as_tensor(C).to(device=Z.device, dtype=Z.dtype).detach()
+    if C.dim() != 2 or C.shape[1] < 1:
+        raise ValueError(f"C must have shape (M, K + 1), got {tuple(C.shape)}")
+    if Z.shape[0] != L.n:
+        raise ValueError(f"Z has {Z.shape[0]} rows but the Laplacian has {L.n} nodes")
+    if Z.shape[1] == C.shape[0]:
+        return _Bandwise.apply(Z, L, C)
+    if Z.shape[1] != 1:
+        raise ValueError(f"Z has {Z.shape[1]} bands but C has {C.shape[0]}; give either as many or one")
+    return _Expand.apply(Z, L, C)
+
+
+def apply_adjoint(L: FilterOperator | sp.sparray | sp.spmatrix, G: Tensor, C: Tensor | np.ndarray) -> Tensor:
+    r"""Sum of the filtered bands, :math:`\sum_m g_m(L) G_m`: (N, M, h) -> (N, 1, h).
+
+    The adjoint of :func:`apply` on a shared input; for a tight frame ``apply_adjoint(L, apply(L, x, C), C)``
+    gives ``x`` back up to the polynomials' error.
+    """
+    if not isinstance(L, FilterOperator):
+        L = FilterOperator.from_laplacian(L, G.dtype, G.device)
+    if L.dtype != G.dtype or L.device != G.device:
+        L = L.to(G.device, G.dtype)
+    return _Contract.apply(G, L, torch.as_tensor(C).to(device=G.device, dtype=G.dtype).detach())

@@ -1,0 +1,267 @@
+"""The page of ``megae impute --report``: what was filled, with what, and how far to trust it."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from megae.report.charts import histogram_pair, level_pair
+from megae.report.columns import Column, read_columns
+from megae.report.html import (
+    Markup,
+    Page,
+    bar,
+    card,
+    decimals_for,
+    escape,
+    facts,
+    figure,
+    grid,
+    key,
+    notice,
+    number,
+    percent,
+    table,
+    tiles,
+    versions,
+)
+from megae.report.pixels import hole_map, image
+from megae.report.training import history_charts
+
+MAX_TABLE_COLUMNS = 200
+MAX_HISTOGRAMS = 12
+_LABELS = {
+    "megae": ("MEGAE", "as used here"),
+    "graph_free": ("MEGAE without the graph", "the same network, its edges taken away"),
+    "mean": ("Column mean", "no model at all"),
+    "propagation": ("Feature propagation", "smoothing over the edges, no training"),
+}
+
+
+def count_edges(adjacency: Any) -> tuple[int, int]:
+    """Count undirected edges and isolated nodes, self-loops left out.
+
+    Parameters
+    ----------
+    adjacency : scipy sparse, shape (n, n)
+
+    Returns
+    -------
+    n_edges, n_isolated : int
+    """
+    from scipy import sparse
+
+    coo = sparse.coo_array(adjacency)
+    rows, columns = coo.row[coo.data != 0], coo.col[coo.data != 0]
+    rows, columns = rows[rows != columns], columns[rows != columns]
+    pairs = np.unique(np.stack([np.minimum(rows, columns), np.maximum(rows, columns)]), axis=1)
+    return pairs.shape[1], int(coo.shape[0] - np.unique(pairs).size)
+
+
+def _held_out(diagnostics: Mapping[str, Any]) -> list[Markup]:
+    blocks = [notice(text) for text in diagnostics.get("warnings") or []]
+    given = diagnostics.get("rmse") or {}
+    scores = {k: float(v) for k, v in given.items() if v is not None and math.isfinite(v)}
+    if not scores:
+        return blocks
+    longest = max(scores.values()) or 1.0
+    ordered = sorted(scores, key=lambda name: scores[name])
+    rows = []
+    for name in ordered:
+        label, note = _LABELS.get(name, (name, ""))
+        rows.append(
+            [
+                Markup(f"{escape(label)}<small>{escape(note)}</small>"),
+                bar(scores[name] / longest),
+                number(scores[name], decimals_for(longest)),
+                f"{scores[name] / scores['mean']:.2f}×" if scores.get("mean") else "–",
+            ]
+        )
+    units = diagnostics.get("units")
+    count = diagnostics.get("n_held_out")
+    caption = "RMSE over " + (f"{int(count):,} " if count is not None else "") + "cells hidden on purpose"
+    caption += f", in {units}." if units else "."
+    headers = [
+        ("Method", "text"),
+        ("RMSE, shorter is better", "wide"),
+        ("RMSE", "num"),
+        ("To the mean's", "num"),
+    ]
+    main = [i for i, name in enumerate(ordered) if name == "megae"]
+    return [*blocks, table(headers, rows, caption=caption, main=main)]
+
+
+def _column_table(columns: Sequence[Column], with_intervals: bool) -> Markup:
+    shown = columns[:MAX_TABLE_COLUMNS]
+    headers = [
+        ("Column", "text"),
+        ("Holes", "num"),
+        ("Share", "num"),
+        ("Observed mean", "num"),
+        ("sd", "num"),
+    ]
+    headers += [("Filled mean", "num"), ("sd", "num")]
+    if with_intervals:
+        headers.append(("Interval ±", "num"))
+    rows = []
+    for column in shown:
+        decimals = decimals_for(column.scale())
+        row: list[object] = [
+            column.name,
+            f"{column.n_holes:,}",
+            percent(column.n_holes / max(column.n_rows, 1)),
+        ]
+        for values in (column.observed, column.filled):
+            mean, sd = column.mean_sd(values)
+            row += [number(mean, decimals), number(sd, decimals)]
+        if with_intervals:
+            row.append(number(column.half_width, decimals))
+        rows.append(row)
+    caption = "sd: standard deviation. A dash stands where there is no figure: no such cells, or not numbers."
+    if with_intervals:
+        caption += " Interval ±: mean half-width of the interval over the column's holes."
+    if len(columns) > len(shown):
+        caption += f" The first {len(shown)} of {len(columns):,} columns."
+    return table(headers, rows, caption=caption)
+
+
+def _distribution(column: Column) -> Markup:
+    counts = f"{column.observed.size:,} / {column.filled.size:,}"
+    alt = f"{column.name}: {column.observed.size} observed values and {column.filled.size} filled ones"
+    if column.numeric:
+        chart = histogram_pair(column.observed.astype(float), column.filled.astype(float), alt=alt)
+    else:
+        chart = level_pair(column.levels(), alt=alt)
+    return card(column.name, counts, chart)
+
+
+def _map(mask: np.ndarray) -> Markup:
+    shares, rgb = hole_map(mask)
+    height, width = shares.shape
+    scale = max(1, min(900 // width, 420 // height, 12))
+    size = f"width:{width * scale}px;max-width:100%;height:{height * scale}px"
+    share = percent(float(mask.mean()))
+    alt = f"map of holes: {mask.shape[0]} rows by {mask.shape[1]} columns, {share} missing"
+    caption = "One row of the picture is a row of the table, one column a column, in file order."
+    if shares.shape != mask.shape:
+        caption = (
+            f"{mask.shape[0]:,} rows by {mask.shape[1]:,} columns, averaged to {height:,} × {width:,}: "
+            "the deeper the colour, the more holes."
+        )
+    return figure(image(rgb, alt, css="map", style=size), caption)
+
+
+def write_report(
+    path: str | os.PathLike[str],
+    *,
+    before: Any,
+    after: Any,
+    mask: Any,
+    adjacency: Any,
+    method: str,
+    diagnostics: Mapping[str, Any] | None = None,
+    intervals: tuple[Any, Any] | None = None,
+    title: str = "megae imputation report",
+    force: bool = False,
+) -> Path:
+    """Write the page about one imputed table.
+
+    Parameters
+    ----------
+    path : path
+        Where the page goes.
+    before, after : DataFrame or ndarray, shape (n, d)
+        The table with holes, and filled.
+    mask : boolean DataFrame or ndarray, shape (n, d)
+        True where a hole was filled.
+    adjacency : scipy sparse, shape (n, n), or None
+        The graph over the rows.
+    method : str
+        Name of the imputer.
+    diagnostics : mapping, optional
+        ``MEGAEImputer.diagnostics_``: ``rmse``, ``units``, ``warnings``, ``n_held_out``, ``history``,
+        ``best_step``; a key that is not there is left out of the page.
+    intervals : (lower, upper), optional
+        Two arrays of shape (n, d): the interval of each cell.
+    title : str
+        Heading of the page.
+    force : bool
+        Replace an existing file.
+
+    Returns
+    -------
+    pathlib.Path
+        ``path``.
+    """
+    holes = np.asarray(mask, dtype=bool)
+    columns = read_columns(before, after, holes, intervals)
+    n, d = holes.shape
+    diagnostics = diagnostics or {}
+    n_edges, n_isolated = count_edges(adjacency) if adjacency is not None else (0, n)
+    n_holes = int(holes.sum())
+    share = n_holes / max(holes.size, 1)
+    with_holes = [column for column in columns if column.n_holes]
+    page = Page(
+        title,
+        eyebrow="megae impute",
+        lead=Markup(
+            f"<b>{n_holes:,}</b> of {holes.size:,} cells were missing and were filled with "
+            f"<b>{escape(method)}</b>. Every observed cell is as it was."
+        ),
+        generator="megae impute",
+    )
+    page.add(
+        tiles(
+            [
+                (f"{n_holes:,}", "holes filled", f"{percent(share)} of all cells"),
+                (f"{n:,}", "rows", f"{int((~holes.any(axis=1)).sum()):,} without a hole"),
+                (f"{d:,}", "columns", f"{len(with_holes):,} with holes"),
+                (f"{n_edges:,}", "edges", f"{n_isolated:,} rows without any"),
+            ]
+        )
+    )
+    trust = _held_out(diagnostics)
+    if trust:
+        page.section(
+            "How far to trust it",
+            *trust,
+            intro="Some observed cells were hidden again during training, then filled like the real holes. "
+            "These are the errors there, next to methods that cost nothing.",
+        )
+    page.section("Column by column", _column_table(columns, intervals is not None))
+    if with_holes:
+        shown = with_holes[:MAX_HISTOGRAMS]
+        which = ""
+        if len(with_holes) > len(shown):
+            which = f" The first {len(shown)} of {len(with_holes):,} columns with holes."
+        page.section(
+            "Observed and filled values",
+            key([("var(--bar)", "observed"), ("var(--accent)", "filled")]),
+            figure(
+                grid([_distribution(column) for column in shown], width=300),
+                f"Each as shares of its own total; counts at the right (observed / filled).{which}",
+            ),
+            intro="Filled values are best guesses, so they spread less than observed ones. A filled shape "
+            "far from the observed one is worth a look: holes may not be random there.",
+        )
+        empty_rows, empty_columns = int(holes.all(axis=1).sum()), int(holes.all(axis=0).sum())
+        page.section(
+            "Where the holes are",
+            key([("#eceff1", "observed"), ("#f0a020", "hole")]),
+            _map(holes),
+            intro=f"{empty_rows:,} rows and {empty_columns:,} columns had no observed cell at all.",
+        )
+    charts = history_charts(diagnostics.get("history") or [], diagnostics.get("best_step"))
+    if charts:
+        page.section("How it trained", charts)
+    about: list[tuple[object, object]] = [("Method", method)]
+    if diagnostics.get("steps") is not None:
+        about.append(("Steps", f"{int(diagnostics['steps']):,}"))
+    about.append(("Versions", ", ".join(f"{name} {value}" for name, value in versions().items())))
+    page.section("How this page was made", facts(about))
+    return page.write(path, force=force)
