@@ -85,8 +85,8 @@ def infer_kinds(
         kind = wanted.get(j) or _inferred(values, j in categories, j in boolean)
         if (kind == "categorical") != (j in categories):
             raise ValueError(
-                f"column {name!r} cannot be read as {kind}: give it pandas dtype 'category' to have it filled as "
-                "categorical, or a number dtype to have it filled as a number"
+                f"column {name!r} cannot be read as {kind}: give it pandas dtype 'category' to have it "
+                "filled as categorical, or a number dtype to have it filled as a number"
             )
         if kind == "binary" and not np.isin(values, (0.0, 1.0)).all():
             raise ValueError(f"column {name!r} was declared binary but holds values other than 0 and 1")
@@ -100,7 +100,9 @@ def infer_kinds(
     return columns
 
 
-def _requested_kinds(requested: str | Mapping[str, str] | Sequence[str], names: Sequence[str]) -> dict[int, str]:
+def _requested_kinds(
+    requested: str | Mapping[str, str] | Sequence[str], names: Sequence[str]
+) -> dict[int, str]:
     if isinstance(requested, str):
         if requested != "auto":
             raise ValueError(f"column_types must be 'auto', a mapping or a list, got {requested!r}")
@@ -109,7 +111,9 @@ def _requested_kinds(requested: str | Mapping[str, str] | Sequence[str], names: 
         position = {name: j for j, name in enumerate(names)}
         unknown = [name for name in requested if name not in position]
         if unknown:
-            raise ValueError(f"column_types names {unknown[0]!r}, which is not a column; columns are {list(names)[:8]}")
+            raise ValueError(
+                f"column_types names {unknown[0]!r}, which is not a column; columns are {list(names)[:8]}"
+            )
         wanted = {position[name]: kind for name, kind in requested.items()}
     else:
         if len(requested) != len(names):
@@ -124,8 +128,8 @@ def _requested_kinds(requested: str | Mapping[str, str] | Sequence[str], names: 
 def _inferred(values: np.ndarray, categorical: bool, boolean: bool) -> str:
     if categorical:
         return "categorical"
-    distinct = np.unique(values[: 10_000])
-    if boolean or (distinct.size == 2 and np.array_equal(np.unique(values), (0.0, 1.0))):
+    distinct = np.unique(values[:10_000])
+    if boolean or (distinct.size <= 2 and np.array_equal(np.unique(values), (0.0, 1.0))):
         return "binary"
     return "continuous"
 
@@ -149,14 +153,16 @@ def collapse(encoded: np.ndarray, columns: Sequence[Column]) -> np.ndarray:
     if all(c.kind != "categorical" for c in columns):
         return encoded
     cells = [
-        encoded[:, c.start : c.stop].argmax(axis=1).astype(float) if c.kind == "categorical" else encoded[:, c.start]
+        encoded[:, c.start : c.stop].argmax(axis=1).astype(float)
+        if c.kind == "categorical"
+        else encoded[:, c.start]
         for c in columns
     ]
     return np.stack(cells, axis=1)
 
 
 def keep_in_range(encoded: np.ndarray, columns: Sequence[Column], clip: bool) -> np.ndarray:
-    """Probabilities into [0, 1], counts to at least 0 and, with ``clip``, every number into its observed range."""
+    """Probabilities into [0, 1], counts to 0 or more and, with ``clip``, numbers to their observed range."""
     low = np.full(encoded.shape[1], -np.inf)
     high = np.full(encoded.shape[1], np.inf)
     for column in columns:

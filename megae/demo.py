@@ -21,9 +21,9 @@ from megae.datasets.digits import SIDE
 
 log = logging.getLogger(__name__)
 
-DEMO_SETTINGS: dict[str, Any] = dict(max_steps=300)
+DEMO_SETTINGS: dict[str, Any] = dict(max_steps=300, diagnose=False)
 RATE = 0.3
-NODE_KNN_IMAGES = 150
+NODE_KNN: dict[str, Any] = dict(n_neighbors=50, max_donors=10_000)
 REPORT = "report.html"
 
 Filler = Callable[[], np.ndarray]
@@ -134,11 +134,12 @@ def run_demo(
     dict
         ``rows`` (one dict per method: method, label, note, rmse, mae, seconds), ``split``, ``rate``,
         ``n_holes``, ``seed``, ``device``, ``settings``, ``history``, ``best_step``, ``seconds``, ``report``,
-        ``versions``, ``command``; ready for JSON.
+        ``versions``, ``command_line``; ready for JSON.
     """
     from megae.imputers import get_imputer
     from megae.report.demo import Pictures, write_demo_report
     from megae.report.html import versions
+    from megae.training.resources import pick_device
 
     began = time.perf_counter()
     out_dir = Path(out_dir)
@@ -149,22 +150,21 @@ def run_demo(
     train, validation, test = ([graphs[i] for i in part] for part in parts)
     validation = with_holes(validation, rng.random((len(validation), SIDE * SIDE)) < RATE)
     holes = rng.random((len(test), SIDE * SIDE)) < RATE
-    donors = [train[i] for i in np.sort(rng.choice(len(train), NODE_KNN_IMAGES, replace=False))]
     truth, labels = intensities(test), np.array([int(graph.y) for graph in test])
     test = with_holes(test, holes)
     train_rows, test_rows = intensities(train), intensities(test)
 
-    def by_graph(imputer: Any, fit_on: list[Data]) -> np.ndarray:
-        return intensities(imputer.fit(fit_on, validation=validation).transform(test))
+    def by_graph(imputer: Any) -> np.ndarray:
+        return intensities(imputer.fit(train, validation=validation).transform(test))
 
     megae = get_imputer("megae", random_state=seed, device=device, verbose=verbose, **DEMO_SETTINGS)
     methods: list[tuple[str, str, str, Filler]] = [
-        ("zero", "Zero", "every hole is blank paper", lambda: by_graph(get_imputer("zero"), train)),
+        ("zero", "Zero", "every hole is blank paper", lambda: by_graph(get_imputer("zero"))),
         (
             "mean",
             "Mean",
             "mean intensity of all training pixels",
-            lambda: by_graph(get_imputer("mean"), train),
+            lambda: by_graph(get_imputer("mean")),
         ),
         (
             "position-mean",
@@ -176,14 +176,14 @@ def run_demo(
             "feature-propagation",
             "Feature propagation",
             "smooths over the grid, no training",
-            lambda: by_graph(get_imputer("feature-propagation"), train),
+            lambda: by_graph(get_imputer("feature-propagation")),
         ),
         (
             "knn",
             "KNN over nodes",
-            f"intensity, row and column; donors: the {NODE_KNN_IMAGES * SIDE * SIDE:,} pixels of "
-            f"{NODE_KNN_IMAGES} training images, for speed",
-            lambda: by_graph(get_imputer("knn"), donors),
+            f"intensity, row and column; {NODE_KNN['n_neighbors']} nearest of a sample of "
+            f"{NODE_KNN['max_donors']:,} training pixels, for speed",
+            lambda: by_graph(get_imputer("knn", random_state=seed, **NODE_KNN)),
         ),
         (
             "image-knn",
@@ -191,7 +191,7 @@ def run_demo(
             f"knows that all images share one layout; 5 nearest of {len(train):,} training images",
             lambda: fill_image_knn(train_rows, test_rows),
         ),
-        ("megae", "MEGAE", "graph and attributes only", lambda: by_graph(megae, train)),
+        ("megae", "MEGAE", "graph and attributes only", lambda: by_graph(megae)),
     ]
     rows = []
     for method, label, note, fill in methods:
@@ -202,21 +202,21 @@ def run_demo(
         log.info("%s: RMSE %.4f in %.1f s", label, rmse, seconds)
         rows.append(dict(method=method, label=label, note=note, rmse=rmse, mae=mae, seconds=seconds))
 
-    diagnostics = getattr(megae, "diagnostics_", {})
+    diagnostics: dict[str, Any] = megae.diagnostics_
     result: dict[str, Any] = dict(
         rows=rows,
         split=dict(train=len(train), validation=len(validation), test=len(test)),
         rate=RATE,
         n_holes=int(holes.sum()),
         seed=seed,
-        device=str(getattr(megae, "device_", device)),
+        device=pick_device(device).type,
         settings=dict(DEMO_SETTINGS),
         history=[dict(record) for record in diagnostics.get("history") or []],
         best_step=diagnostics.get("best_step"),
         seconds=time.perf_counter() - began,
         report=str(target),
         versions=versions(),
-        command=f"megae demo --seed {seed}",
+        command_line=f"megae demo --seed {seed}",
     )
     shape = (len(test), SIDE, SIDE)
     pictures = Pictures(truth.reshape(shape), filled.reshape(shape), holes.reshape(shape), labels)
@@ -240,8 +240,8 @@ def summary_line(result: dict[str, Any]) -> str:
     rmse = {row["method"]: row["rmse"] for row in result["rows"]}
     propagation, images = rmse["megae"] / rmse["feature-propagation"], rmse["megae"] / rmse["image-knn"]
     return (
-        f"MEGAE's error is {propagation:.2f} times that of feature propagation and {images:.2f} times that of "
-        "KNN over whole images, which is told the layout."
+        f"MEGAE's error is {propagation:.2f} times that of feature propagation and {images:.2f} times that "
+        "of KNN over whole images, which is told the layout."
     )
 
 

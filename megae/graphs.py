@@ -1,8 +1,8 @@
 """Anything a user may hold as a graph -> PyG ``Data`` whose ``x`` holds NaN.
 
-How edges are read, everywhere in this package: an edge given in either direction, or in both, is one undirected edge;
-given several times, it counts once with its largest weight; self-loops are dropped; weights must be finite and not
-negative, and an edge of weight zero is no edge.
+How edges are read, everywhere in this package: an edge given in either direction, or in both, is one
+undirected edge; given several times, it counts once with its largest weight; self-loops are dropped; weights
+must be finite and not negative, and an edge of weight zero is no edge.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from torch_geometric.data.dataset import Dataset
 from megae.spectral import normalized_laplacian, symmetrized_adjacency
 from megae.tables import is_frame
 
+_REPEATED = "the table's index has repeated labels, so edges cannot be matched with rows; make it unique"
+
 
 def is_graph_collection(X: Any) -> TypeGuard[Sequence[Data]]:
     """Whether X is a PyG dataset or a non-empty list of PyG ``Data``."""
@@ -27,19 +29,19 @@ def is_graph_collection(X: Any) -> TypeGuard[Sequence[Data]]:
     return isinstance(X, (list, tuple)) and len(X) > 0 and all(isinstance(g, Data) for g in X)
 
 
-def adjacency(
-    graph: Any, n: int, labels: Any = None, unknown_nodes: str = "error"
-) -> sp.csr_array:
+def adjacency(graph: Any, n: int, labels: Any = None, unknown_nodes: str = "error") -> sp.csr_array:
     """Read a graph over n nodes.
 
     Parameters
     ----------
-    graph : scipy sparse or dense (n, n) matrix, networkx graph, integer ``edge_index`` of shape (2, E), pandas edge
-        table (two columns of endpoints, optionally a third or one named ``weight``), or PyG ``Data``
+    graph : scipy sparse or dense (n, n) matrix, networkx graph, integer ``edge_index`` of shape (2, E),
+        pandas edge table (two columns of endpoints, optionally a third or one named ``weight``), or PyG
+        ``Data``; an integer (2, 2) array is an ``edge_index``
     n : int
     labels : index of the node table, or None
         Endpoints in an edge table and nodes of a networkx graph are matched with these where given, else with
-        positions 0..n-1.
+        positions 0..n-1. A networkx graph none of whose nodes is a label is matched by positions; where
+        there are no labels and no node is a position either, by the order of its nodes.
     unknown_nodes : "error" or "drop"
         What to do with edges whose endpoint is not a row of the table.
 
@@ -58,21 +60,23 @@ def adjacency(
     if hasattr(graph, "adjacency") and hasattr(graph, "nodes"):
         return _from_networkx(graph, n, labels, unknown_nodes)
     array = graph.detach().cpu().numpy() if isinstance(graph, torch.Tensor) else np.asarray(graph)
+    if array.shape == (2, 0):
+        return sp.csr_array((n, n))
     if array.ndim == 2 and array.shape[0] == 2 and np.issubdtype(array.dtype, np.integer):
         return _from_edges(array, None, n, unknown_nodes)
     if array.ndim == 2 and array.shape == (n, n):
         return symmetrized_adjacency(sp.coo_array(array.astype(np.float64)))
     raise ValueError(
-        f"graph must be a scipy sparse (n, n) matrix, a networkx graph, an integer edge_index of shape (2, E), an edge "
-        f"table or None; got {type(graph).__name__} of shape {array.shape} for {n} rows"
+        "graph must be a scipy sparse (n, n) matrix, a networkx graph, an integer edge_index of shape (2, "
+        f"E), an edge table or None; got {type(graph).__name__} of shape {array.shape} for {n} rows"
     )
 
 
 def _square(graph: Any, n: int) -> sp.csr_array:
     if graph.shape != (n, n):
         hint = (
-            "; if scikit-learn's cross-validation cut its rows, pass an edge table matched by index labels and "
-            "unknown_nodes='drop' instead"
+            "; if scikit-learn's cross-validation cut its rows, pass an edge table matched by index labels "
+            "and unknown_nodes='drop' instead"
             if graph.shape[0] != graph.shape[1]
             else ""
         )
@@ -88,8 +92,8 @@ def _from_edges(edge_index: Any, weight: Any, n: int, unknown_nodes: str) -> sp.
         if unknown_nodes == "error":
             k = int(np.argmin(known))
             raise ValueError(
-                f"edge {k} joins nodes {edges[0, k]} and {edges[1, k]}, but X has rows 0..{n - 1}; remove the edge or "
-                "pass unknown_nodes='drop'"
+                f"edge {k} joins nodes {edges[0, k]} and {edges[1, k]}, but X has rows 0..{n - 1}; remove "
+                "the edge or pass unknown_nodes='drop'"
             )
         edges, weights = edges[:, known], weights[known]
     return symmetrized_adjacency(sp.coo_array((weights, (edges[0], edges[1])), shape=(n, n)))
@@ -99,12 +103,14 @@ def _from_frame(frame: Any, n: int, labels: Any, unknown_nodes: str) -> sp.csr_a
     import pandas as pd
 
     if frame.shape[1] < 2:
-        raise ValueError("an edge table needs two columns, one per endpoint, and may have a column named 'weight'")
+        raise ValueError(
+            "an edge table needs two columns, one per endpoint, and may have a column named 'weight'"
+        )
     weight_column = "weight" if "weight" in frame.columns else None
     ends = [c for c in frame.columns if c != weight_column][:2]
     index = pd.RangeIndex(n) if labels is None else pd.Index(labels)
     if not index.is_unique:
-        raise ValueError("the table's index has repeated labels, so edges cannot be matched with rows; make it unique")
+        raise ValueError(_REPEATED)
     edges = np.stack([index.get_indexer(pd.Index(frame[c])) for c in ends])
     lost = (edges < 0).any(axis=0)
     if lost.any() and unknown_nodes == "error":
@@ -116,36 +122,38 @@ def _from_frame(frame: Any, n: int, labels: Any, unknown_nodes: str) -> sp.csr_a
         )
     if weight_column is None and frame.shape[1] > 2 and pd.api.types.is_numeric_dtype(frame.dtypes.iloc[2]):
         weight_column = frame.columns[2]
-    weights = None if weight_column is None else frame[weight_column].to_numpy(dtype=np.float64)
+    weights = (
+        None if weight_column is None else frame[weight_column].to_numpy(dtype=np.float64, na_value=np.nan)
+    )
     return _from_edges(edges[:, ~lost], None if weights is None else weights[~lost], n, unknown_nodes)
 
 
 def _from_networkx(graph: Any, n: int, labels: Any, unknown_nodes: str) -> sp.csr_array:
-    import networkx as nx
-
     nodes = list(graph.nodes)
-    for order in ([] if labels is None else [list(labels)]) + [list(range(n))]:
-        position = {node: i for i, node in enumerate(order)}
-        unknown = [node for node in nodes if node not in position]
-        if not unknown or (unknown_nodes == "drop" and len(unknown) < len(nodes)):
-            keep = [node for node in nodes if node in position]
-            part = sp.coo_array(nx.to_scipy_sparse_array(graph, nodelist=keep, format="coo"))
-            place = np.array([position[node] for node in keep], dtype=np.int64)
-            rows, cols = part.coords
-            return symmetrized_adjacency(sp.coo_array((part.data, (place[rows], place[cols])), shape=(n, n)))
-    if labels is None and len(nodes) == n:
-        return symmetrized_adjacency(nx.to_scipy_sparse_array(graph, nodelist=nodes, format="csr"))
-    raise ValueError(
-        f"the networkx graph has {len(nodes)} nodes, X has {n} rows, and node names match neither the table's index nor "
-        "0..n-1; name the nodes as the rows are named or pass unknown_nodes='drop'"
-    )
+    position = {node: i for i, node in enumerate(range(n) if labels is None else labels)}
+    if len(position) < n:
+        raise ValueError(_REPEATED)
+    if labels is not None and not any(node in position for node in nodes):
+        position = {i: i for i in range(n)}
+    unknown = [node for node in nodes if node not in position]
+    if labels is None and len(unknown) == len(nodes) == n:
+        position, unknown = {node: i for i, node in enumerate(nodes)}, []
+    if unknown and (unknown_nodes == "error" or len(unknown) == len(nodes)):
+        raise ValueError(
+            f"the networkx graph has {len(nodes)} nodes, X has {n} rows, and node {unknown[0]!r} is not a "
+            "row of X; name the nodes as the rows are named, remove the others or pass unknown_nodes='drop'"
+        )
+    weighted = graph.edges(data="weight", default=1.0)
+    kept = [(position[u], position[v], w) for u, v, w in weighted if u in position and v in position]
+    edges = np.array([(i, j) for i, j, _ in kept], dtype=np.int64).reshape(-1, 2).T
+    return _from_edges(edges, [w for _, _, w in kept], n, unknown_nodes)
 
 
 def knn_adjacency(cells: np.ndarray, k: int = 10) -> sp.csr_array:
     """A graph over the rows of a table: each row and its k nearest, by observed cells.
 
-    Columns are standardised on their observed cells and holes count as the column's mean, so a distance never uses
-    what is hidden. With a single row, or no column that varies, the graph has no edges.
+    Columns are standardised on their observed cells and holes count as the column's mean, so a distance never
+    uses what is hidden. With a single row, or no column that varies, the graph has no edges.
 
     Parameters
     ----------
@@ -167,7 +175,9 @@ def knn_adjacency(cells: np.ndarray, k: int = 10) -> sp.csr_array:
     if n < 2 or not varies.any():
         return sp.csr_array((n, n))
     k = min(k, n - 1)
-    return symmetrized_adjacency(kneighbors_graph(centred[:, varies] / spread[varies], k, mode="connectivity"))
+    return symmetrized_adjacency(
+        kneighbors_graph(centred[:, varies] / spread[varies], k, mode="connectivity")
+    )
 
 
 def data_weights(data: Data) -> np.ndarray | None:
@@ -175,13 +185,13 @@ def data_weights(data: Data) -> np.ndarray | None:
     weight = data.get("edge_weight")
     if weight is None:
         attr = data.get("edge_attr")
-        if attr is not None and attr.dim() == 1:
+        if attr is not None and attr.dim() <= 2 and attr.numel() == attr.shape[0]:
             weight = attr
-    return None if weight is None else weight.detach().cpu().numpy().astype(np.float64)
+    return None if weight is None else weight.detach().cpu().numpy().astype(np.float64).reshape(-1)
 
 
 def to_data(cells: np.ndarray, A: sp.csr_array) -> Data:
-    """(N, E) numbers with NaN and a symmetric adjacency -> ``Data(x, edge_index, edge_weight)`` in float64."""
+    """(N, E) numbers with NaN and a symmetric adjacency -> float64 ``Data(x, edge_index, edge_weight)``."""
     coo = A.tocoo()
     return Data(
         x=torch.from_numpy(np.ascontiguousarray(cells, dtype=np.float64)),
@@ -191,7 +201,7 @@ def to_data(cells: np.ndarray, A: sp.csr_array) -> Data:
 
 
 def to_adjacency(data: Data) -> sp.csr_array:
-    """The (N, N) matrix of a ``Data`` made by :func:`to_data`, or of a ``Batch`` of them, as one block diagonal."""
+    """The (N, N) matrix of a ``Data`` made by :func:`to_data`, or, block diagonal, of a ``Batch`` of them."""
     row, col = data.edge_index.numpy()
     n = data.x.shape[0]
     return sp.csr_array((data.edge_weight.numpy(), (row, col)), shape=(n, n))

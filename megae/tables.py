@@ -1,7 +1,7 @@
 """Anything a user may hold as a table -> a float matrix with NaN, and back to what it was.
 
-Accepted: ndarray, nested lists, torch tensor, pandas DataFrame, scipy sparse matrix (stored NaN are holes, what is
-not stored is an observed zero). Observed cells come back as the very objects or bits that went in.
+Accepted: ndarray, nested lists, torch tensor, pandas DataFrame, scipy sparse matrix (stored NaN are holes,
+what is not stored is an observed zero). Observed cells come back as the very objects or bits that went in.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ def check_finite(cells: np.ndarray, names: Sequence[str]) -> None:
     if infinite.any():
         i, j = np.argwhere(infinite)[0]
         raise ValueError(
-            f"X contains infinity, at row {i}, column {names[j]!r}; replace infinite values by NaN to have them filled"
+            f"X contains infinity, at row {i}, column {names[j]!r}; replace infinite values by NaN to have "
+            "them filled"
         )
     if cells.size and np.isnan(cells).all():
         raise ValueError("X is all holes: no cell is observed, so there is nothing to learn from")
@@ -80,6 +81,8 @@ def _default_names(n: int) -> list[str]:
 def _read_array(array: np.ndarray) -> Table:
     if array.ndim != 2:
         raise ValueError(f"X must be two-dimensional (nodes, attributes), got shape {array.shape}")
+    if array.dtype == object:
+        array = array.astype(np.float64)
     cells = array.astype(np.float64)
 
     def restore(filled: np.ndarray) -> np.ndarray:
@@ -94,6 +97,8 @@ def _read_array(array: np.ndarray) -> Table:
 
 
 def _read_tensor(X: torch.Tensor) -> Table:
+    if X.is_complex():
+        raise ValueError("X is a complex tensor; Complex data not supported, give real numbers")
     table = _read_array(X.detach().cpu().to(torch.float64).numpy())
 
     def restore(filled: np.ndarray) -> torch.Tensor:
@@ -104,13 +109,16 @@ def _read_tensor(X: torch.Tensor) -> Table:
 
 
 def _read_sparse(X: Any) -> Table:
-    coo = sp.coo_array(X)
+    coo = sp.coo_array(X, copy=True)
+    coo.sum_duplicates()
     cells = coo.toarray().astype(np.float64)
 
     def restore(filled: np.ndarray) -> Any:
         out = coo.copy()
         values = out.data if np.issubdtype(out.dtype, np.floating) else out.data.astype(np.float64)
-        out.data = np.where(np.isnan(values), filled[out.coords[0], out.coords[1]], values).astype(values.dtype)
+        out.data = np.where(np.isnan(values), filled[out.coords[0], out.coords[1]], values).astype(
+            values.dtype
+        )
         result = out.asformat(X.format)
         return result if isinstance(X, sp.sparray) else sp.coo_matrix(result).asformat(X.format)
 
@@ -133,6 +141,8 @@ def _read_frame(X: Any) -> Table:
             codes[codes < 0] = np.nan
             cells[:, j] = codes
             categories[j] = [str(c) for c in column.cat.categories]
+            if not categories[j]:
+                raise ValueError(f"column {name!r} is categorical without a category; drop it or add some")
         elif pd.api.types.is_bool_dtype(column.dtype):
             boolean.append(j)
             cells[:, j] = column.astype("boolean").to_numpy(dtype=np.float64, na_value=np.nan)
@@ -146,7 +156,8 @@ def _read_frame(X: Any) -> Table:
         if not holes.any():
             return X.copy()
         return pd.DataFrame(
-            {j: _fill_series(X.iloc[:, j], filled[:, j], holes[:, j]) for j in range(X.shape[1])}, index=X.index
+            {j: _fill_series(X.iloc[:, j], filled[:, j], holes[:, j]) for j in range(X.shape[1])},
+            index=X.index,
         ).set_axis(X.columns, axis=1)
 
     return Table(cells, [str(c) for c in X.columns], restore, categories, boolean, X.index)
@@ -158,13 +169,15 @@ def _numbers(column: Any, name: Any) -> np.ndarray:
 
     if not pd.api.types.is_object_dtype(column.dtype) and not pd.api.types.is_string_dtype(column.dtype):
         raise ValueError(
-            f"column {name!r} has dtype {column.dtype}, which cannot be filled; drop it or turn it into numbers first"
+            f"column {name!r} has dtype {column.dtype}, which cannot be filled; drop it or turn it into "
+            "numbers first"
         )
     for label, value in column.items():
         if not pd.isna(value) and not isinstance(value, (int, float, bool, np.number, np.bool_)):
             raise ValueError(
-                f"column {name!r} holds {value!r} (row {label!r}) where a number belongs; drop the column, convert it "
-                "with pandas.to_numeric, or give it dtype 'category'. Complex or text data not supported"
+                f"column {name!r} holds {value!r} (row {label!r}) where a number belongs; drop the column, "
+                "convert it with pandas.to_numeric, or give it dtype 'category'. "
+                "Complex or text data not supported"
             )
     return pd.to_numeric(column, errors="raise").to_numpy(dtype=np.float64, na_value=np.nan)
 
@@ -176,6 +189,8 @@ def _fill_series(column: Any, filled: np.ndarray, holes: np.ndarray) -> Any:
         return column.copy()
     values = filled[holes]
     dtype = column.dtype
+    if isinstance(dtype, pd.SparseDtype):
+        return _fill_series(column.sparse.to_dense(), filled, holes).astype(dtype)
     if isinstance(dtype, pd.CategoricalDtype):
         codes = column.cat.codes.to_numpy(copy=True)
         codes[holes] = values.astype(codes.dtype)
@@ -184,7 +199,8 @@ def _fill_series(column: Any, filled: np.ndarray, holes: np.ndarray) -> Any:
     if pd.api.types.is_bool_dtype(dtype):
         out[holes] = values >= 0.5
     elif pd.api.types.is_integer_dtype(dtype):
-        out[holes] = np.rint(values).astype(np.int64)
+        bounds = np.iinfo(getattr(dtype, "numpy_dtype", dtype))
+        out[holes] = np.clip(np.rint(values), bounds.min, bounds.max).astype(bounds.dtype)
     elif pd.api.types.is_object_dtype(dtype):
         out[holes] = values.astype(object)
     else:

@@ -10,8 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import _check_feature_names, check_is_fitted, validate_data
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data
 
 from megae.columns import Column, collapse, expand, infer_kinds, keep_in_range
 from megae.graphs import adjacency, is_graph_collection, knn_adjacency, to_data
@@ -21,14 +22,18 @@ from megae.tables import Table, check_finite, is_frame, read_table
 class GraphImputer(TransformerMixin, BaseEstimator):
     """Base of all imputers: NaN in, a filled table of the same type out, observed cells untouched.
 
-    A method is a subclass with two hooks, both on PyG ``Data`` whose ``x`` is a float64 (N, E) matrix with NaN in its
-    holes (categorical columns one-hot encoded, columns without a single observed cell left out):
+    A method is a subclass with two hooks, both on PyG ``Data`` whose ``x`` is a float64 (N, E) matrix with
+    NaN in its holes (categorical columns one-hot encoded, columns without a single observed cell left out):
 
     - ``_fit(graphs, validation)`` learns; ``validation`` may be empty;
-    - ``_fill(graphs)`` returns one ndarray (N, E) without NaN per graph; cells that were observed are ignored.
+    - ``_fill(graphs)`` returns one ndarray (N, E) without NaN per graph; observed cells are ignored.
 
-    Parameters every subclass has: ``column_types``, ``clip``, ``fallback``, ``n_neighbors``, ``unknown_nodes``.
+    Parameters every subclass has: ``column_types``, ``clip``, ``fallback``, ``n_neighbors``,
+    ``unknown_nodes``. A method that looks at rows alone sets ``_uses_graph = False``: no kNN graph is built
+    for it where none is given.
     """
+
+    _uses_graph = True
 
     column_types: Any
     clip: bool
@@ -38,6 +43,7 @@ class GraphImputer(TransformerMixin, BaseEstimator):
 
     columns_: list[Column]
     usable_: np.ndarray
+    graph_: sp.csr_array | None
     n_features_in_: int
 
     def __init__(
@@ -70,6 +76,9 @@ class GraphImputer(TransformerMixin, BaseEstimator):
             NaN marks a hole. Table: ndarray, tensor, DataFrame or scipy sparse matrix.
         y : ignored
         graph : graph over the rows of a table, see :func:`megae.graphs.adjacency`; None builds a kNN graph
+            For scikit-learn's cross-validation give an edge table matched by index labels, and
+            ``unknown_nodes="drop"``: each fold then gets the edges among its rows. scikit-learn cuts
+            whatever is as long as X, so if the edge table is, give one of its edges twice (it counts once).
         validation : more graphs like X, or None
             Graphs to select on; methods that select nothing ignore them.
 
@@ -96,6 +105,8 @@ class GraphImputer(TransformerMixin, BaseEstimator):
         What X was: same type, shape, dtypes, index and columns, without holes.
         """
         check_is_fitted(self)
+        if _holds_graphs(X) and _wants_frames(self):
+            raise ValueError("graphs come out as graphs; call set_output(transform='default') to fill them")
         graphs, tables = self._read(X, graph, reset=False)
         if not any(t.holes.any() for t in tables):
             filled = [np.nan_to_num(g.x.numpy()) for g in graphs]
@@ -110,21 +121,31 @@ class GraphImputer(TransformerMixin, BaseEstimator):
     def score(self, X: Any, y: Any = None, *, graph: Any = None) -> float:
         """Minus the RMSE on a tenth of the observed cells of X, hidden for the occasion; for model selection.
 
-        Errors count in units of each column's standard deviation in X. Which cells are hidden depends on the shape
-        of X alone, so two models are scored on the same ones.
+        Errors count in units of each column's standard deviation in X. Which cells are hidden depends on the
+        shape of X alone, so two models are scored on the same ones. Where a kNN graph is built, it is built
+        without them.
         """
         check_is_fitted(self)
         graphs, _ = self._read(X, graph, reset=False)
         rng = np.random.default_rng(0)
-        seen = [torch.isfinite(g.x) for g in graphs]
-        hide = [o & torch.from_numpy(rng.random(o.shape) < 0.1) for o in seen]
-        blind = [Data(**{**g.to_dict(), "x": g.x.masked_fill(h, torch.nan)}) for g, h in zip(graphs, hide, strict=True)]
+        widths = [c.stop - c.start for c in self.columns_]
+        drawn = [np.repeat(rng.random((len(g.x), len(widths))) < 0.1, widths, axis=1) for g in graphs]
+        hide = [g.x.isfinite() & torch.from_numpy(d) for g, d in zip(graphs, drawn, strict=True)]
+        blind = [
+            Data(**{**g.to_dict(), "x": g.x.masked_fill(h, torch.nan)})
+            for g, h in zip(graphs, hide, strict=True)
+        ]
+        if graph is None and self._built_knn and self._uses_graph and not _holds_graphs(X):
+            blind = [to_data(b.x.numpy(), knn_adjacency(b.x.numpy(), self.n_neighbors)) for b in blind]
         filled = self._complete(blind, self._fill(self._usable(blind)))
-        everything = torch.cat([g.x for g in graphs]).numpy()
-        scale = np.nan_to_num(np.nanstd(everything, axis=0))
+        everything = np.concatenate([g.x.numpy() for g in graphs])
+        some = ~np.isnan(everything).all(axis=0)
+        scale = np.ones(everything.shape[1])
+        scale[some] = np.nanstd(everything[:, some], axis=0)
         scale[scale == 0] = 1.0
-        errors = [((f - g.x.numpy()) / scale)[h.numpy()] for f, g, h in zip(filled, graphs, hide, strict=True)]
-        flat = np.concatenate(errors)
+        flat = np.concatenate(
+            [((f - g.x.numpy()) / scale)[h.numpy()] for f, g, h in zip(filled, graphs, hide, strict=True)]
+        )
         return -float(np.sqrt(np.mean(flat**2))) if flat.size else 0.0
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
@@ -148,8 +169,8 @@ class GraphImputer(TransformerMixin, BaseEstimator):
 
     def _read(self, X: Any, graph: Any, reset: bool) -> tuple[list[Data], list[Table]]:
         """Input -> encoded graphs and the tables they came from."""
-        if isinstance(X, Data) or is_graph_collection(X):
-            return self._read_graphs([X] if isinstance(X, Data) else list(X), graph, reset)
+        if _holds_graphs(X):
+            return self._read_graphs(_members(X), graph, reset)
         table = self._read_checked(X, reset)
         if reset:
             self._learn_columns(table, [table.cells])
@@ -161,7 +182,9 @@ class GraphImputer(TransformerMixin, BaseEstimator):
             raise ValueError("these graphs bring their own edges; leave graph out")
         for k, item in enumerate(items):
             if not isinstance(item.get("x"), torch.Tensor) or item.x.dim() != 2:
-                raise ValueError(f"graph {k} has no two-dimensional x; put the node attributes there, NaN in the holes")
+                raise ValueError(
+                    f"graph {k} has no two-dimensional x; put the node attributes there, NaN in the holes"
+                )
             width = items[0].x.shape[1] if reset else self.n_features_in_
             if item.x.shape[1] != width:
                 raise ValueError(f"graph {k} has {item.x.shape[1]} features, but {width} were expected")
@@ -170,6 +193,7 @@ class GraphImputer(TransformerMixin, BaseEstimator):
         if reset:
             self.n_features_in_ = tables[0].cells.shape[1]
             self._built_knn = False
+            self.graph_ = None
             self._learn_columns(tables[0], [t.cells for t in tables])
         graphs = []
         for item, table in zip(items, tables, strict=True):
@@ -197,15 +221,17 @@ class GraphImputer(TransformerMixin, BaseEstimator):
 
     def _check_width(self, shape: Sequence[int], reset: bool) -> None:
         if len(shape) == 2 and shape[0] == 0:
-            raise ValueError(f"Found array with 0 sample(s) (shape={tuple(shape)}) while a minimum of 1 is required.")
+            raise ValueError(
+                f"Found array with 0 sample(s) (shape={tuple(shape)}) while a minimum of 1 is required."
+            )
         if len(shape) == 2 and shape[1] == 0:
             raise ValueError(f"0 feature(s) (shape={tuple(shape)}) while a minimum of 1 is required.")
         if reset:
             self.n_features_in_ = int(shape[1])
         elif shape[1] != self.n_features_in_:
             raise ValueError(
-                f"X has {shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features "
-                "as input"
+                f"X has {shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} "
+                "features as input"
             )
 
     def _learn_columns(self, table: Table, cells: list[np.ndarray]) -> None:
@@ -228,8 +254,8 @@ class GraphImputer(TransformerMixin, BaseEstimator):
             texts = tuple(table.categories.get(j, ()))
             if texts != column.categories:
                 raise ValueError(
-                    f"column {column.name!r} was fitted with categories {list(column.categories)} but now has "
-                    f"{list(texts)}; give it the same pandas CategoricalDtype"
+                    f"column {column.name!r} was fitted with categories {list(column.categories)} but now "
+                    f"has {list(texts)}; give it the same pandas CategoricalDtype"
                 )
         return expand(table.cells, self.columns_)
 
@@ -238,12 +264,13 @@ class GraphImputer(TransformerMixin, BaseEstimator):
         if graph is not None:
             A = adjacency(graph, n, table.labels, self.unknown_nodes)
         elif reset or self._built_knn:
-            A = knn_adjacency(encoded, self.n_neighbors)
-        elif getattr(self, "graph_", None) is not None and self.graph_.shape[0] == n:
-            A = self.graph_
+            A = knn_adjacency(encoded, self.n_neighbors) if self._uses_graph else sp.csr_array((n, n))
+        elif (fitted := getattr(self, "graph_", None)) is not None and fitted.shape[0] == n:
+            A = fitted
         else:
             raise ValueError(
-                f"X has {n} rows, not those of the graph given to fit; pass the graph over these rows as graph="
+                f"X has {n} rows, not those of the graph given to fit; pass the graph over these rows as "
+                "graph="
             )
         if reset:
             self._built_knn = graph is None
@@ -256,14 +283,16 @@ class GraphImputer(TransformerMixin, BaseEstimator):
         keep = torch.from_numpy(self.usable_)
         return [Data(x=g.x[:, keep], edge_index=g.edge_index, edge_weight=g.edge_weight) for g in graphs]
 
-    def _complete(self, graphs: list[Data], filled: list[np.ndarray]) -> list[np.ndarray]:
+    def _complete(
+        self, graphs: list[Data], filled: list[np.ndarray], bounded: bool = True
+    ) -> list[np.ndarray]:
         """Filled usable columns -> all encoded columns, in range, observed cells put back."""
         out = []
         for g, values in zip(graphs, filled, strict=True):
             x = g.x.numpy()
             whole = np.full(x.shape, float(self.fallback))
             whole[:, self.usable_] = values
-            if not np.isfinite(whole).all():
+            if bounded and not np.isfinite(whole).all():
                 raise FloatingPointError(f"{type(self).__name__} produced a value that is not finite")
             whole = keep_in_range(whole, self.columns_, self.clip)
             out.append(np.where(np.isnan(x), whole, x))
@@ -272,10 +301,25 @@ class GraphImputer(TransformerMixin, BaseEstimator):
     def _restore(self, X: Any, tables: list[Table], filled: list[np.ndarray]) -> Any:
         cells = [collapse(f, self.columns_) for f in filled]
         if isinstance(X, Data):
-            return _with_x(X, tables[0].restore(cells[0]))
+            return _with_x(X, torch.cat([t.restore(c) for t, c in zip(tables, cells, strict=True)]))
         if is_graph_collection(X):
             return [_with_x(g, t.restore(c)) for g, t, c in zip(X, tables, cells, strict=True)]
         return tables[0].restore(cells[0])
+
+
+def _holds_graphs(X: Any) -> bool:
+    return isinstance(X, Data) or is_graph_collection(X)
+
+
+def _wants_frames(estimator: GraphImputer) -> bool:
+    return _get_output_config("transform", estimator)["dense"] != "default"
+
+
+def _members(X: Data | Sequence[Data]) -> list[Data]:
+    """The graphs in what was given; a PyG ``Batch`` is the graphs it was made of."""
+    if isinstance(X, Batch):
+        return X.to_data_list()
+    return [X] if isinstance(X, Data) else list(X)
 
 
 def _with_x(data: Data, x: torch.Tensor) -> Data:

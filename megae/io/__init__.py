@@ -1,4 +1,5 @@
-"""Node tables and edge lists in files: CSV, TSV, Parquet, GraphML and .npz, read and written without losses."""
+"""Node tables and edge lists in files: CSV, TSV, Parquet, GraphML and .npz, read and written without
+losses."""
 
 from megae.io.atomic import atomic_path
 from megae.io.columns import HOLES, Column, is_hole

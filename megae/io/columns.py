@@ -1,9 +1,10 @@
 """Which columns hold numbers, which holes they have, and which are left alone.
 
-A text cell is a hole if it is empty or reads, in any case and with blanks around it, as one of `HOLES`. A column
-whose other cells all read as numbers is numeric; whole numbers without a decimal point make an integer column;
-TRUE and FALSE (any case) a boolean one. A column in which under half of those cells read as numbers is text and is
-kept as it is, holes included. Anything between is refused: most likely a typing error among numbers.
+A text cell is a hole if it is empty or reads, in any case and with blanks around it, as one of `HOLES`.
+A column whose other cells all read as numbers is numeric; whole numbers without a decimal point make an
+integer column; TRUE and FALSE (any case) a boolean one. A column in which under half of those cells read
+as numbers is text and is kept as it is, holes included. Anything between is refused: most likely a
+typing error among numbers.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ if TYPE_CHECKING:
 
 __all__ = ["HOLES", "Column", "classify", "format_value", "is_hole"]
 
+_NOT_A_NUMBER = ("nan", "-nan", "1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan")
 HOLES = frozenset(
-    "|na|n/a|#n/a|#na|#n/a n/a|<na>|nan|-nan|1.#ind|-1.#ind|1.#qnan|-1.#qnan|null|none|nil|?".split("|")
+    ["", "na", "n/a", "#n/a", "#na", "#n/a n/a", "<na>", "null", "none", "nil", "?", *_NOT_A_NUMBER]
 )
 _INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*")
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?[0-9]+,[0-9]+\s*")
@@ -68,8 +70,8 @@ def classify(raw: RawColumn, where: Callable[[int], str], named: bool | None = N
     where : callable
         Row number to a place in the file, for messages.
     named : bool or None
-        True if the user asked for this column to be filled (text is then read as categories), False if the user
-        asked for others only, None if the choice is ours.
+        True if the user asked for this column to be filled (text is then read as categories), False if
+        the user asked for others only, None if the choice is ours.
 
     Returns
     -------
@@ -89,7 +91,8 @@ def classify(raw: RawColumn, where: Callable[[int], str], named: bool | None = N
 
 
 def format_value(value: Any, column: Column) -> str:
-    """A filled value as the text of a cell: shortest float that reads back the same, the column's words for booleans."""
+    """A filled value as the text of a cell: shortest float that reads back the same, the column's
+    words for booleans."""
     if column.kind == "bool":
         return column.words[int(value)]
     if column.kind == "float":
@@ -114,14 +117,18 @@ def _from_text(name: str, cells: Sequence[str], where: Callable[[int], str], nam
         return _numeric(name, cells, np.asarray(parsed, dtype=np.float64), where)
     lowered = [c.strip().lower() for c in cells]
     if all(c in ("true", "false") for c, hole in zip(lowered, holes.tolist(), strict=True) if not hole):
-        truth = pd.array([None if h else c == "true" for c, h in zip(lowered, holes.tolist(), strict=True)], "boolean")
+        truth = pd.array(
+            [None if h else c == "true" for c, h in zip(lowered, holes.tolist(), strict=True)], "boolean"
+        )
         return Column(name, "bool", pd.Series(truth), _words(cells, lowered))
     if 2 * (solid - len(wrong)) >= solid:
         i = wrong[0]
         others = f" (and {len(wrong) - 1} more such cells)" if len(wrong) > 1 else ""
         raise InputError(
-            f"{where(i)}, column {name!r}: {_short(cells[i])} is not a number, but most cells of the column are"
-            f"{others}; fix the cell, leave it empty if the value is unknown, or name the columns to fill with --columns"
+            f"{where(i)}, column {name!r}: {_short(cells[i])} is not a number, but most cells of "
+            f"the column are"
+            f"{others}; fix the cell, leave it empty if the value is unknown, or name the columns "
+            f"to fill with --columns"
         )
     if sum(_DECIMAL_COMMA.fullmatch(cells[i]) is not None for i in wrong) * 2 > solid:
         raise InputError(
@@ -170,7 +177,9 @@ def _from_typed(raw: RawColumn, where: Callable[[int], str], named: bool) -> Col
     if not named:
         return Column(name, "kept", series)
     if not raw.fillable:
-        raise InputError(f"column {name!r} holds {raw.note} values, which cannot be filled; leave it out of --columns")
+        raise InputError(
+            f"column {name!r} holds {raw.note} values, which cannot be filled; leave it out of --columns"
+        )
     labels = [None if pd.isna(v) else str(v) for v in series]
     return _from_text(name, ["" if v is None else v for v in labels], where, named=True)
 
@@ -203,7 +212,9 @@ def _words(cells: Sequence[str], lowered: Sequence[str]) -> tuple[str, str]:
         for word in ("false", "true")
     }
     style = next(iter((counts["true"] or counts["false"]).most_common(1)))[0]
-    spelled = {w: w.upper() if style.isupper() else w.capitalize() if style[0].isupper() else w for w in counts}
+    spelled = {
+        w: w.upper() if style.isupper() else w.capitalize() if style[0].isupper() else w for w in counts
+    }
     for word, count in counts.items():
         if count:
             spelled[word] = count.most_common(1)[0][0]

@@ -1,7 +1,7 @@
 """CSV and TSV files, kept character for character.
 
-The reader splits the text into raw cells (quotes and blanks included) and remembers every line ending, so that a
-file is written back by changing nothing but the cells that were holes.
+The reader splits the text into raw cells (quotes and blanks included) and remembers every line ending,
+so that a file is written back by changing nothing but the cells that were holes.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _LINE_END = re.compile(r"\r\n|\n|\r")
 class DelimitedFile(Document):
     """A CSV or TSV file: UTF-8 text, a header line, one line per row, cells quoted by ``"`` where needed.
 
-    The delimiter of a CSV file is the comma, or the semicolon or tab if the header holds one of those and no comma.
-    Lines without any character are skipped (and kept on writing), except in tables of one column, where they are
-    rows whose only cell is a hole.
+    The delimiter of a CSV file is the comma, or the semicolon or tab if the header holds one of those
+    and no comma. Lines without any character are skipped (and kept on writing), except in tables of one
+    column, where they are rows whose only cell is a hole.
 
     Parameters
     ----------
@@ -49,7 +49,9 @@ class DelimitedFile(Document):
         super().__init__(path)
         self.text, self.bom = _decode(path)
         if not self.text.strip():
-            raise InputError(f"{path} is empty; it needs a header line with the column names, then one line per row")
+            raise InputError(
+                f"{path} is empty; it needs a header line with the column names, then one line per row"
+            )
         self.delimiter = delimiter or _delimiter(self.text)
         self.format = "tsv" if self.delimiter == "\t" and path.suffix.lower() != ".csv" else "csv"
         records, ends, starts = _split(self.text, self.delimiter, path)
@@ -66,7 +68,9 @@ class DelimitedFile(Document):
             self._rows = [i for i, r in enumerate(self._records) if not (len(r) == 1 and not r[0].strip())]
         else:
             self._rows = list(range(len(self._records)))
-        self.lines = np.asarray([bisect_right(line_starts, body_starts[i]) for i in self._rows], dtype=np.int64)
+        self.lines = np.asarray(
+            [bisect_right(line_starts, body_starts[i]) for i in self._rows], dtype=np.int64
+        )
         for row, i in enumerate(self._rows):
             found = len(self._records[i])
             if found != width:
@@ -112,7 +116,8 @@ class DelimitedFile(Document):
 
 
 def write_delimited(path: Path, columns: Sequence[OutColumn], delimiter: str) -> None:
-    """Write a new CSV or TSV file: UTF-8, a header, ``\\n`` line ends, cells quoted only where they must be."""
+    """Write a new CSV or TSV file: UTF-8, a header, ``\\n`` line ends, cells quoted only where they
+    must be."""
     cells = [[quote(text, delimiter) for text in column.as_texts()] for column in columns]
     with open(path, "w", encoding="utf-8", newline="") as out:
         out.write(delimiter.join(quote(column.name, delimiter) for column in columns) + "\n")
@@ -142,7 +147,9 @@ def _decode(path: Path) -> tuple[str, str]:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
-        raise InputError(f"{path} line {line}: not UTF-8 text; save the file with the UTF-8 encoding") from error
+        raise InputError(
+            f"{path} line {line}: not UTF-8 text; save the file with the UTF-8 encoding"
+        ) from error
     if text.startswith("\ufeff"):
         return text[1:], "\ufeff"
     return text, ""
@@ -186,7 +193,8 @@ def _split(text: str, delimiter: str, path: Path) -> tuple[list[list[str]], list
             if match is None:
                 number = len(_LINE_END.findall(text, 0, starts[-1])) + 1
                 raise InputError(
-                    f"{path} line {number}: a cell opens with a double quote that is not closed, or has text after "
+                    f"{path} line {number}: a cell opens with a double quote that is not closed, or "
+                    f"has text after "
                     'its closing quote; close the quote, and write a quote inside a cell as ""'
                 )
             cells.append(text[position : match.start(1)])

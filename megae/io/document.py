@@ -1,4 +1,5 @@
-"""What every file format offers to the rest: its columns, its edges, and writing itself back with holes filled."""
+"""What every file format offers to the rest: its columns, its edges, and writing itself back with
+holes filled."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ Kind = Literal["float", "int", "bool", "category", "kept"]
 
 @dataclass
 class RawColumn:
-    """One column as its file holds it: text cells (`cells`), or typed values (`series`) where the format has types."""
+    """One column as its file holds it: text cells (`cells`), or typed values (`series`) where the
+    format has types."""
 
     name: str
     cells: list[str] | None = None
@@ -32,7 +34,8 @@ class RawColumn:
 
 @dataclass
 class Fill:
-    """The filled cells of one column: `rows` (k,), their `values` as Python objects, and how to write them as text."""
+    """The filled cells of one column: `rows` (k,), their `values` as Python objects, and how to write
+    them as text."""
 
     name: str
     rows: np.ndarray
@@ -87,5 +90,6 @@ class Document:
         raise NotImplementedError
 
     def write_filled(self, path: Path, fills: Sequence[Fill], flags: Sequence[Flag]) -> None:
-        """Write the document to `path` in its own format, with the cells of `fills` replaced and `flags` added."""
+        """Write the document to `path` in its own format, with the cells of `fills` replaced and
+        `flags` added."""
         raise NotImplementedError

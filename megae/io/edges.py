@@ -1,9 +1,10 @@
 """Edge lists: which node is joined to which, and how strongly.
 
-An edge file has a header. Its endpoints are the columns named source and target (or from/to, src/dst, u/v,
-node1/node2, in any case), or else the first two. The weight is the column named weight, or else the third column if
-it holds numbers, or else 1 for every edge. Edges have no direction: `a,b` and `b,a` are one edge, and an edge that is
-listed several times counts once, with its largest weight. Self-loops and edges of weight 0 are left out.
+An edge file has a header. Its endpoints are the columns named source and target (or from/to, src/dst,
+u/v, node1/node2, in any case), or else the first two. The weight is the column named weight, or else the
+third column if it holds numbers, or else 1 for every edge. Edges have no direction: `a,b` and `b,a` are
+one edge, and an edge that is listed several times counts once, with its largest weight. Self-loops and
+edges of weight 0 are left out.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass
 class EdgeList:
-    """Edges as written: endpoints as node ids (or as row numbers from 0, if `positional`), weights (E,) or None."""
+    """Edges as written: endpoints as node ids (or as row numbers from 0, if `positional`), weights
+    (E,) or None."""
 
     path: Path
     source: Sequence[str]
@@ -68,7 +70,8 @@ def edges_of(document: Document) -> EdgeList:
     columns = document.raw_columns()
     if len(columns) < 2:
         raise InputError(
-            f"{document.path} has {len(columns)} column; edges need two, the ids of the two nodes that each edge joins"
+            f"{document.path} has {len(columns)} column; edges need two, the ids of the two nodes "
+            f"that each edge joins"
         )
     by_name = {c.name.strip().lower(): c for c in reversed(columns)}
     pair = next((p for p in _PAIRS if p[0] in by_name and p[1] in by_name), None)
@@ -78,12 +81,18 @@ def edges_of(document: Document) -> EdgeList:
     notes: list[str] = []
     weight = _weights(document, rest, notes)
     return EdgeList(
-        document.path, ends[0], ends[1], weight, document.where, notes=notes, header=(source.name, target.name)
+        document.path,
+        ends[0],
+        ends[1],
+        weight,
+        document.where,
+        notes=notes,
+        header=(source.name, target.name),
     )
 
 
 def adjacency(
-    edges: EdgeList, ids: Sequence[str], nodes_path: Path, *, drop_unknown: bool = False, id_hint: str = ""
+    edges: EdgeList, ids: Sequence[str], nodes_path: Path, *, drop_unknown: bool = False, hint: str = ""
 ) -> tuple[csr_array, EdgeCounts]:
     """Match edges to rows by id.
 
@@ -97,8 +106,8 @@ def adjacency(
         The node table, for messages.
     drop_unknown : bool
         Leave out edges of nodes that the table does not have, instead of refusing them.
-    id_hint : str
-        Where the ids came from, for messages.
+    hint : str
+        What else to say about an unknown node, such as where the ids came from.
 
     Returns
     -------
@@ -124,7 +133,8 @@ def adjacency(
             e = int(np.flatnonzero(unknown)[0])
             name = edges.source[e] if u[e] < 0 else edges.target[e]
             raise InputError(
-                f"{edges.where(e)}: node {name!r} is not in {nodes_path}{id_hint}; add it there or pass --drop-unknown"
+                f"{edges.where(e)}: node {name!r} is not in {nodes_path}; add it there or pass "
+                f"--drop-unknown{hint}"
             )
         counts.unknown_dropped = int(unknown.sum())
     counts.self_loops = int(((u == v) & ~unknown).sum())
@@ -138,7 +148,9 @@ def adjacency(
     counts.duplicates = int((~first).sum())
     low, high, weight = low[first], high[first], weight[first]
     counts.kept = len(low)
-    A = csr_array((np.r_[weight, weight], (np.r_[low, high], np.r_[high, low])), shape=(n, n), dtype=np.float64)
+    A = csr_array(
+        (np.r_[weight, weight], (np.r_[low, high], np.r_[high, low])), shape=(n, n), dtype=np.float64
+    )
     counts.isolated_nodes = int((np.diff(A.indptr) == 0).sum())
     return A, counts
 
@@ -166,7 +178,8 @@ def _endpoints(document: Document, column: RawColumn) -> list[str]:
     if "" in labels:
         e = labels.index("")
         raise InputError(
-            f"{document.where(e)}, column {column.name!r}: the id is missing; name a node there or remove the line"
+            f"{document.where(e)}, column {column.name!r}: the id is missing; name a node there or "
+            f"remove the line"
         )
     return labels
 
@@ -189,8 +202,12 @@ def _weights(document: Document, rest: list[RawColumn], notes: list[str]) -> np.
     column = classify(chosen, document.where)
     if column.kind not in ("float", "int", "bool"):
         if named:
-            raise InputError(f"{document.path}, column {chosen.name!r}: edge weights must be numbers; fix or rename it")
-        notes.append(f"{document.path}: column {chosen.name!r} is not a weight (it is text); all edges weigh 1")
+            raise InputError(
+                f"{document.path}, column {chosen.name!r}: edge weights must be numbers; fix or rename it"
+            )
+        notes.append(
+            f"{document.path}: column {chosen.name!r} is not a weight (it is text); all edges weigh 1"
+        )
         return None
     weights = column.series.to_numpy(np.float64, na_value=np.nan)
     check_weights(weights, document.where)
@@ -200,6 +217,7 @@ def _weights(document: Document, rest: list[RawColumn], notes: list[str]) -> np.
 def _check_header_is_no_edge(edges: EdgeList, row: dict[str, int]) -> None:
     if edges.header and all(label(name) in row for name in edges.header):
         raise InputError(
-            f"{edges.path} line 1: {edges.header[0]!r} and {edges.header[1]!r} are nodes, so the file seems to lack "
+            f"{edges.path} line 1: {edges.header[0]!r} and {edges.header[1]!r} are nodes, so the "
+            f"file seems to lack "
             "its header; put a first line such as source,target above the edges"
         )

@@ -1,9 +1,9 @@
 """Which column of a node table holds the ids that edges refer to.
 
-In order: the column named by ``--id`` (``#`` means the row number, counted from 0); a column named id, node, node_id,
-name or index (any case), or without a name, if an edge refers to one of its values; the first column, if its values
-differ from each other and at least half of the nodes in the edges are among them; the row number. GraphML nodes carry
-their own ids, .npz archives may (key ``ids``).
+In order: the column named by ``--id`` (``#`` means the row number, counted from 0); a column named id,
+node, node_id, name or index (any case), or without a name, if an edge refers to one of its values; the
+first column, if its values differ from each other and at least half of the nodes in the edges are among
+them; the row number. GraphML nodes carry their own ids, .npz archives may (key ``ids``).
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ def choose_ids(
         column = next((c for c in raw if c.name == wanted), None)
         if column is None:
             raise InputError(
-                f"{path} has no column {wanted!r} (asked for by --id); it has {', '.join(c.name for c in raw)}"
+                f"{path} has no column {wanted!r} (asked for by --id); it has "
+                f"{', '.join(c.name for c in raw)}"
             )
         return _checked(document, _of(column))
     if edges is not None and edges.positional:
@@ -108,7 +109,8 @@ def _checked(document: Document, choice: IdChoice) -> IdChoice:
         if key in first:
             raise InputError(
                 f"{document.where(row)}: the id {key!r} occurs twice ({choice.source}), first at "
-                f"{document.where(first[key])}; give every row its own id, or pass --id to name another column"
+                f"{document.where(first[key])}; give every row its own id, or pass --id to name "
+                f"another column"
             )
         first[key] = row
     return choice

@@ -1,9 +1,10 @@
 """NumPy .npz archives: a matrix of attributes and, if wanted, the graph beside it.
 
-Keys: ``x`` (N, D) numbers with NaN for holes; optional ``edge_index`` (2, E) row numbers from 0, ``edge_weight`` (E,),
-``columns`` (D,) names (else x0, x1, ...), ``ids`` (N,) node ids (else row numbers). Any other key is written back as
-it was. Flags of filled cells are the boolean array ``x_imputed`` (N, D). Columns that are no numbers become arrays
-``column:<name>``. Archives that hold pickled objects are refused.
+Keys: ``x`` (N, D) numbers with NaN for holes; optional ``edge_index`` (2, E) row numbers from 0,
+``edge_weight`` (E,), ``columns`` (D,) names (else x0, x1, ...), ``ids`` (N,) node ids (else row
+numbers). Any other key is written back as it was. Flags of filled cells are the boolean array
+``x_imputed`` (N, D). Columns that are no numbers become arrays ``column:<name>``. Archives that hold
+pickled objects are refused.
 """
 
 from __future__ import annotations
@@ -30,11 +31,14 @@ class NpzFile(Document):
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         try:
+            if not zipfile.is_zipfile(path):
+                raise zipfile.BadZipFile("it is no zip archive")
             with np.load(path, allow_pickle=False) as archive:
                 self.arrays = {key: archive[key] for key in archive.files}
         except (ValueError, zipfile.BadZipFile, EOFError, AttributeError) as error:
             raise InputError(
-                f"{path} is not a readable .npz archive of plain arrays ({error}); write it again with numpy.savez"
+                f"{path} is not a readable .npz archive of plain arrays ({error}); write it again "
+                f"with numpy.savez"
             ) from error
         self.names: list[str] = []
         if "x" in self.arrays:
@@ -43,14 +47,17 @@ class NpzFile(Document):
             self.edges = self._read_edges()
         if not self.names and self.edges is None:
             raise InputError(
-                f"{path} has neither an array 'x' nor 'edge_index', only {sorted(self.arrays)}; rename the arrays"
+                f"{path} has neither an array 'x' nor 'edge_index', only {sorted(self.arrays)}; "
+                f"rename the arrays"
             )
 
     def raw_columns(self) -> list[RawColumn]:
         import pandas as pd
 
         if "x" not in self.arrays:
-            raise InputError(f"{self.path} has no array 'x' of shape (rows, columns), only {sorted(self.arrays)}")
+            raise InputError(
+                f"{self.path} has no array 'x' of shape (rows, columns), only {sorted(self.arrays)}"
+            )
         x = self.arrays["x"]
         return [RawColumn(name, series=pd.Series(x[:, j])) for j, name in enumerate(self.names)]
 
@@ -68,14 +75,16 @@ class NpzFile(Document):
         x = self.arrays["x"]
         if x.ndim != 2 or x.dtype.kind not in "fiub":
             raise InputError(
-                f"{self.path}: 'x' must be a matrix of numbers, rows by columns, not {x.dtype} of shape {x.shape}"
+                f"{self.path}: 'x' must be a matrix of numbers, rows by columns, not {x.dtype} of "
+                f"shape {x.shape}"
             )
         self.n_rows = x.shape[0]
         self.names = [f"x{j}" for j in range(x.shape[1])]
         for key, size in (("columns", x.shape[1]), ("ids", x.shape[0])):
             if key in self.arrays and self.arrays[key].shape != (size,):
                 raise InputError(
-                    f"{self.path}: '{key}' has shape {self.arrays[key].shape}, but 'x' asks for ({size},); fix one of them"
+                    f"{self.path}: '{key}' has shape {self.arrays[key].shape}, but 'x' asks for "
+                    f"({size},); fix one of them"
                 )
         if "columns" in self.arrays:
             self.names = [str(name) for name in self.arrays["columns"].tolist()]
@@ -88,7 +97,8 @@ class NpzFile(Document):
         index = self.arrays["edge_index"]
         if index.ndim != 2 or index.shape[0] != 2 or index.dtype.kind not in "iu":
             raise InputError(
-                f"{self.path}: 'edge_index' must be whole numbers of shape (2, E), not {index.dtype} {index.shape}"
+                f"{self.path}: 'edge_index' must be whole numbers of shape (2, E), not "
+                f"{index.dtype} {index.shape}"
             )
 
         def where(e: int) -> str:

@@ -18,7 +18,8 @@ __all__ = ["ParquetFile", "write_parquet"]
 class ParquetFile(Document):
     """A Parquet file; null, and NaN in columns of floats, is a hole.
 
-    Columns that are not filled, the schema and its metadata (a pandas index, say) are written back as they were.
+    Columns that are not filled, the schema and its metadata (a pandas index, say) are written back as
+    they were.
     """
 
     format = "parquet"
@@ -48,6 +49,7 @@ class ParquetFile(Document):
         columns = []
         for name, values in zip(self.table.column_names, self.table.columns, strict=True):
             kind = values.type
+            series: pd.Series[Any]
             if pa.types.is_integer(kind):
                 dtype = "UInt64" if pa.types.is_uint64(kind) else "Int64"
                 series = pd.Series(pd.array(values.to_pylist(), dtype=dtype))
@@ -80,7 +82,8 @@ class ParquetFile(Document):
 
 
 def write_parquet(path: Path, columns: Sequence[OutColumn]) -> None:
-    """Write a new Parquet file: double, int64, bool, and string for everything else; the empty text is null."""
+    """Write a new Parquet file: double, int64, bool, and string for everything else; the empty text is
+    null."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -95,7 +98,8 @@ def write_parquet(path: Path, columns: Sequence[OutColumn]) -> None:
 
 
 def _fit(value: Any, text: str, kind: Any) -> Any:
-    """A filled value in the type of its column: kept within an integer's range, rounded to a decimal's scale."""
+    """A filled value in the type of its column: kept within an integer's range, rounded to a decimal's
+    scale."""
     import pyarrow as pa
 
     if pa.types.is_integer(kind):

@@ -1,7 +1,8 @@
 """A table of nodes with holes, whatever file it lies in: reading, matching ids, and writing it filled.
 
-The format follows the ending of the file name: .csv; .tsv or .tab; .parquet or .pq; .graphml; .npz. If the output has the
-format of the input, everything but the holes is written back as it was; otherwise the values are.
+The format follows the ending of the file name: .csv; .tsv or .tab; .parquet or .pq; .graphml; .npz. If
+the output has the format of the input, everything but the holes is written back as it was; otherwise the
+values are.
 """
 
 from __future__ import annotations
@@ -65,6 +66,12 @@ class Table:
             return np.zeros((len(self.ids), 0), dtype=bool)
         return np.stack([c.series.isna().to_numpy(dtype=bool) for c in columns], axis=1)
 
+    def check_flags(self) -> None:
+        """Refuse if a column ``<name>_imputed`` would collide with one that exists."""
+        for column in self.fillable:
+            if column.series.isna().any():
+                _flag_name(self, column.name)
+
 
 def format_of(path: Path) -> str:
     """The format a file name asks for.
@@ -108,7 +115,11 @@ def open_document(path: Path) -> Document:
 
 
 def read_table(
-    path: Path, *, edges: EdgeList | None = None, id_column: str | None = None, columns: Sequence[str] | None = None
+    path: Path,
+    *,
+    edges: EdgeList | None = None,
+    id_column: str | None = None,
+    columns: Sequence[str] | None = None,
 ) -> Table:
     """Read a node table and decide on its ids and on the columns to fill.
 
@@ -148,12 +159,15 @@ def read_table(
         )
     if table.holes().all():
         raise InputError(
-            f"{path} is all holes: no cell of {_names(table.fillable)} is known; it needs some known values to learn from"
+            f"{path} is all holes: no cell of {_names(table.fillable)} is known; it needs some "
+            f"known values to learn from"
         )
     return table
 
 
-def write_table(path: Path, table: Table, filled: pd.DataFrame, *, flag: bool = False, graph: Any = None) -> None:
+def write_table(
+    path: Path, table: Table, filled: pd.DataFrame, *, flag: bool = False, graph: Any = None
+) -> None:
     """Write the filled table.
 
     Parameters
@@ -170,7 +184,9 @@ def write_table(path: Path, table: Table, filled: pd.DataFrame, *, flag: bool = 
         Edges, for formats that hold them and did not hold them before.
     """
     fills = _fills(table, filled)
-    flags = [Flag(_flag_name(table, fill.name), _mask(fill, len(table.ids))) for fill in fills] if flag else []
+    flags = (
+        [Flag(_flag_name(table, fill.name), _mask(fill, len(table.ids))) for fill in fills] if flag else []
+    )
     document, kind = table.document, format_of(path)
     if kind == document.format:
         if fills:
@@ -209,7 +225,9 @@ def write_columns(path: Path, columns: Sequence[OutColumn]) -> None:
 
         write_delimited(path, columns, "\t" if kind == "tsv" else ",")
     else:
-        raise InputError(f"{path}: this table is written as .csv, .tsv or .parquet; choose one of these endings")
+        raise InputError(
+            f"{path}: this table is written as .csv, .tsv or .parquet; choose one of these endings"
+        )
 
 
 def _fills(table: Table, filled: pd.DataFrame) -> list[Fill]:
@@ -235,7 +253,8 @@ def _fills(table: Table, filled: pd.DataFrame) -> list[Fill]:
 
 
 def _complete(table: Table, fills: Sequence[Fill]) -> list[OutColumn]:
-    """All columns with their holes filled, as values and (where the file was text) as the characters they had."""
+    """All columns with their holes filled, as values and (where the file was text) as the characters
+    they had."""
     import pandas as pd
 
     by_name = {fill.name: fill for fill in fills}
@@ -264,7 +283,9 @@ def _mask(fill: Fill, n: int) -> np.ndarray:
 def _flag_name(table: Table, column: str) -> str:
     name = f"{column}_imputed"
     if any(c.name == name for c in table.columns):
-        raise InputError(f"{table.document.path} already has a column {name!r}; rename it or leave out --flag-imputed")
+        raise InputError(
+            f"{table.document.path} already has a column {name!r}; rename it or leave out --flag-imputed"
+        )
     return name
 
 
@@ -272,11 +293,15 @@ def _flag_column(flag: Flag) -> OutColumn:
     return OutColumn(flag.name, "bool", [bool(v) for v in flag.mask])
 
 
-def _check_named(path: Path, raw: Sequence[RawColumn], columns: Sequence[str] | None, id_column: str | None) -> None:
+def _check_named(
+    path: Path, raw: Sequence[RawColumn], columns: Sequence[str] | None, id_column: str | None
+) -> None:
     have = [c.name for c in raw]
     for name in columns or []:
         if name not in have:
-            raise InputError(f"{path} has no column {name!r} (asked for by --columns); it has {', '.join(have)}")
+            raise InputError(
+                f"{path} has no column {name!r} (asked for by --columns); it has {', '.join(have)}"
+            )
         if name == id_column:
             raise InputError(f"--columns: {name!r} is the column of ids, which is never filled; leave it out")
 

@@ -64,6 +64,13 @@ class _Contract(torch.autograd.Function):
         return _Expand.apply(grad, ctx.operator, ctx.C), None, None
 
 
+def _at_one(C: Tensor) -> Tensor:
+    """p_m(1) = sum_k C[m, k] T_k(0), all that a graph without edges (L = I) can see: (M, K + 1) -> (M,)."""
+    signs = C.new_zeros(C.shape[1])
+    signs[0::4], signs[2::4] = 1.0, -1.0
+    return C @ signs
+
+
 def apply(L: FilterOperator | sp.sparray | sp.spmatrix, Z: Tensor, C: Tensor | np.ndarray) -> Tensor:
     r"""Filter every band of a node signal with its own Chebyshev polynomial of the Laplacian.
 
@@ -103,10 +110,12 @@ def apply(L: FilterOperator | sp.sparray | sp.spmatrix, Z: Tensor, C: Tensor | n
         raise ValueError(f"C must have shape (M, K + 1), got {tuple(C.shape)}")
     if Z.shape[0] != L.n:
         raise ValueError(f"Z has {Z.shape[0]} rows but the Laplacian has {L.n} nodes")
+    if Z.shape[1] not in (1, C.shape[0]):
+        raise ValueError(f"Z has {Z.shape[1]} bands but C has {C.shape[0]}; give either as many or one")
+    if L.values.numel() == 0:
+        return Z * _at_one(C).unsqueeze(-1)
     if Z.shape[1] == C.shape[0]:
         return _Bandwise.apply(Z, L, C)
-    if Z.shape[1] != 1:
-        raise ValueError(f"Z has {Z.shape[1]} bands but C has {C.shape[0]}; give either as many or one")
     return _Expand.apply(Z, L, C)
 
 

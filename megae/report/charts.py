@@ -98,6 +98,11 @@ def line_chart(
     return _svg(width, height, alt, "".join(body))
 
 
+def bin_count(n_observed: int, n_filled: int) -> int:
+    """Return how many bins the smaller sample can bear: 2 sqrt(n), between 6 and 24."""
+    return int(min(max(2.0 * math.sqrt(min(n_observed, n_filled)), 6), 24))
+
+
 def histogram_shares(
     observed: np.ndarray, filled: np.ndarray, bins: int = 24
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -115,7 +120,7 @@ def histogram_shares(
     return edges, shares[0], shares[1]
 
 
-def histogram_pair(observed: np.ndarray, filled: np.ndarray, *, alt: str, bins: int = 24) -> Markup:
+def histogram_pair(observed: np.ndarray, filled: np.ndarray, *, alt: str) -> Markup:
     """Draw observed values as grey bars and filled ones as an outline, each as shares of its own total.
 
     Parameters
@@ -124,6 +129,7 @@ def histogram_pair(observed: np.ndarray, filled: np.ndarray, *, alt: str, bins: 
         Finite values.
     """
     width, height, top, bottom = 300, 120, 6, 20
+    bins = bin_count(observed.size, filled.size)
     edges, grey, outline = histogram_shares(observed, filled, bins)
     peak = max(grey.max(initial=0.0), outline.max(initial=0.0)) or 1.0
     step = width / bins

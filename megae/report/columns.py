@@ -81,6 +81,19 @@ def _values(table: Any, j: int) -> tuple[np.ndarray, np.ndarray, bool]:
     return series.to_numpy(dtype=object), missing, False
 
 
+def _bounds(bound: Any, like: Any) -> np.ndarray:
+    """Return one side of the intervals as float (n, d), a frame's columns in the order of ``like``."""
+    if not hasattr(bound, "iloc"):
+        return np.asarray(bound, dtype=float)
+    import pandas as pd
+
+    ordered = bound.reindex(columns=like.columns) if hasattr(like, "columns") else bound
+    sides = [
+        pd.to_numeric(ordered.iloc[:, j].astype(object), errors="coerce") for j in range(ordered.shape[1])
+    ]
+    return np.stack([side.to_numpy(dtype=float, na_value=np.nan) for side in sides], axis=1)
+
+
 def read_columns(
     before: Any, after: Any, mask: np.ndarray, intervals: tuple[Any, Any] | None
 ) -> list[Column]:
@@ -92,6 +105,7 @@ def read_columns(
     mask : boolean ndarray, shape (n, d)
         True where a hole was filled.
     intervals : (lower, upper) of shape (n, d) each, or None
+        Frames are matched by column name; a column without bounds gets no half-width.
 
     Returns
     -------
@@ -100,7 +114,7 @@ def read_columns(
     shapes = {"before": tuple(before.shape), "after": tuple(after.shape), "mask": mask.shape}
     lower = upper = None
     if intervals is not None:
-        lower, upper = (np.asarray(bound, dtype=float) for bound in intervals)
+        lower, upper = (_bounds(bound, before) for bound in intervals)
         shapes |= {"lower": lower.shape, "upper": upper.shape}
     if len(set(shapes.values())) != 1 or mask.ndim != 2:
         raise ValueError(f"before, after, mask and intervals must share one shape (n, d), got {shapes}")
@@ -112,9 +126,10 @@ def read_columns(
         new, new_missing, new_numeric = _values(after, j)
         if (new_missing & holes).any():
             raise ValueError(f"after: column {name!r} still has {(new_missing & holes).sum()} holes")
-        half = None
-        if lower is not None and upper is not None and holes.any():
-            half = float(((upper - lower)[holes, j] / 2).mean())
         numeric = old_numeric and new_numeric
+        half = None
+        if lower is not None and upper is not None and numeric and holes.any():
+            widths = (upper - lower)[holes, j]
+            half = float(widths.mean() / 2) if not np.isnan(widths).any() else None
         columns.append(Column(name, len(holes), old[~holes & ~old_missing], new[holes], numeric, half))
     return columns

@@ -14,11 +14,9 @@ from megae.report.html import (
     Markup,
     Page,
     bar,
-    card,
     escape,
     facts,
     figure,
-    grid,
     key,
     number,
     percent,
@@ -63,7 +61,7 @@ class Pictures:
         return np.sqrt(squares.sum(axis=(1, 2)) / np.maximum(count, 1))
 
 
-def choose_pictures(pictures: Pictures, n_worst: int = 5) -> tuple[list[int], list[int]]:
+def choose_pictures(pictures: Pictures, n_worst: int = 10) -> tuple[list[int], list[int]]:
     """Pick what the page shows: the first picture of each label in test order, and the worst of all.
 
     Returns
@@ -77,24 +75,26 @@ def choose_pictures(pictures: Pictures, n_worst: int = 5) -> tuple[list[int], li
     return first, worst
 
 
-def picture_grid(pictures: Pictures, indices: Sequence[int]) -> Markup:
-    """Return original, holes and filled side by side for each index."""
+def contact_sheet(pictures: Pictures, indices: Sequence[int]) -> Markup:
+    """Return one column per index: original, holes, filled, and the error under them."""
     errors = pictures.rmse()
-    panels = []
+    head, top, hidden, bottom, foot = [], [], [], [], []
     for i in indices:
-        holes = pictures.holes[i]
-        label = int(pictures.labels[i])
-        original, filled = pictures.original[i], pictures.filled[i]
-        triple = (
-            ("original", image(ink(original), f"the digit {label}, complete")),
-            ("holes", image(ink(original, holes), f"the digit {label} with {holes.sum()} pixels hidden")),
-            ("filled", image(ink(filled), f"the digit {label}, hidden pixels filled by MEGAE")),
-        )
-        cells = "".join(f"<div>{picture}{escape(name)}</div>" for name, picture in triple)
-        panels.append(
-            card(f"Digit {label}", f"RMSE {errors[i]:.3f}", Markup(f'<div class="triple">{cells}</div>'))
-        )
-    return grid(panels, width=190)
+        original, filled, holes = pictures.original[i], pictures.filled[i], pictures.holes[i]
+        head.append(str(int(pictures.labels[i])))
+        digit = f"the digit {int(pictures.labels[i])}"
+        top.append(image(ink(original), f"{digit}, complete"))
+        hidden.append(image(ink(original, holes), f"{digit} with {int(holes.sum())} pixels hidden"))
+        bottom.append(image(ink(filled), f"{digit}, hidden pixels filled by MEGAE"))
+        foot.append(f"{errors[i]:.3f}")
+    lines = (("digit", head), ("original", top), ("with holes", hidden), ("filled", bottom), ("RMSE", foot))
+    cells = [
+        f"<div>{escape(cell)}</div>"
+        for name, line in lines
+        for cell in (Markup(f"<span>{escape(name)}</span>"), *line)
+    ]
+    style = f"grid-template-columns:72px repeat({len(indices)},minmax(58px,1fr))"
+    return Markup(f'<div class="scroll"><div class="sheet" style="{style}">{"".join(cells)}</div></div>')
 
 
 def _comparison(rows: Sequence[Mapping[str, Any]], holes: int) -> Markup:
@@ -170,20 +170,20 @@ def write_demo_report(path: str | os.PathLike[str], result: Mapping[str, Any], p
         "How it compares",
         _comparison(result["rows"], result["n_holes"]),
         intro="MEGAE sees a graph and its attributes. Two rows know more: that pixel 17 of one image is "
-        "pixel 17 of every other. They say so, and stand here because a person who knows the layout would try "
-        "them.",
+        "pixel 17 of every other. They say so, and stand here because a person who knows the layout "
+        "would try them.",
     )
     first, worst = choose_pictures(pictures)
     page.section(
         "What it looks like",
         key([("#f0a020", "hidden pixel"), ("#14181e", "ink"), ("#ffffff", "paper")]),
         figure(
-            picture_grid(pictures, first),
+            contact_sheet(pictures, first),
             "The first test image of each digit, in the order of the test set: not chosen by result.",
         ),
         Markup("<h3>And where it does worst</h3>"),
         figure(
-            picture_grid(pictures, worst),
+            contact_sheet(pictures, worst),
             f"The {len(worst)} test images with the largest error of all {len(pictures.labels):,}.",
         ),
     )
@@ -195,7 +195,7 @@ def write_demo_report(path: str | os.PathLike[str], result: Mapping[str, Any], p
         "How this page was made",
         facts(
             [
-                ("Command", Markup(f"<code>{escape(result['command'])}</code>")),
+                ("Command", Markup(f"<code>{escape(result['command_line'])}</code>")),
                 ("Data", "scikit-learn's digits: 1,797 images of 8 × 8 pixels; intensity, row, column"),
                 (
                     "Split",

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from megae.report.style import CSS
 
+MAX_ROWS_IN_FULL = 24
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 
@@ -83,7 +84,7 @@ def table(
     rows : sequence of sequences, shape (n_rows, n_columns)
         Cells, text or :class:`Markup`.
     caption : text
-        Stands under the table.
+        Stands under the table, which scrolls in a box of its own where it is long.
     main : sequence of int
         Rows to stress.
     """
@@ -97,11 +98,13 @@ def table(
             f'<td class="{kind}">{escape(cell)}</td>' for kind, cell in zip(kinds, row, strict=True)
         )
         body.append(f'<tr class="main">{cells}</tr>' if i in main else f"<tr>{cells}</tr>")
-    foot = f"<caption>{escape(caption)}</caption>" if caption else ""
-    return Markup(
-        f'<div class="scroll"><table>{foot}<thead><tr>{head}</tr></thead>'
-        f"<tbody>{''.join(body)}</tbody></table></div>"
-    )
+    box = '<div class="scroll">'
+    if len(rows) > MAX_ROWS_IN_FULL:
+        box = '<div class="scroll tall" tabindex="0">'
+        caption = join([f"{len(rows):,} rows, scroll to see them all. ", caption])
+    foot = f'<p class="under">{escape(caption)}</p>' if caption else ""
+    body_rows = "".join(body)
+    return Markup(f"{box}<table><thead><tr>{head}</tr></thead><tbody>{body_rows}</tbody></table></div>{foot}")
 
 
 def figure(content: Markup, caption: object = "") -> Markup:
@@ -169,12 +172,11 @@ def versions() -> dict[str, str]:
     import platform
     from importlib import metadata
 
-    found = {"Python": platform.python_version()}
-    for package in ("megae", "torch", "torch-geometric", "numpy", "scipy", "scikit-learn"):
-        try:
-            found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            found[package] = "not installed as a package"
+    import megae
+
+    found = {"Python": platform.python_version(), "megae": getattr(megae, "__version__", "0+unknown")}
+    for package in ("torch", "torch-geometric", "numpy", "scipy", "scikit-learn"):
+        found[package] = metadata.version(package)
     return found
 
 

@@ -143,8 +143,8 @@ def _distribution(column: Column) -> Markup:
 def _map(mask: np.ndarray) -> Markup:
     shares, rgb = hole_map(mask)
     height, width = shares.shape
-    scale = max(1, min(900 // width, 420 // height, 12))
-    size = f"width:{width * scale}px;max-width:100%;height:{height * scale}px"
+    across, down = max(1, min(900 // width, 24)), max(1, min(420 // height, 12))
+    size = f"width:{width * across}px;max-width:100%;height:{height * down}px"
     share = percent(float(mask.mean()))
     alt = f"map of holes: {mask.shape[0]} rows by {mask.shape[1]} columns, {share} missing"
     caption = "One row of the picture is a row of the table, one column a column, in file order."
@@ -230,8 +230,8 @@ def write_report(
         page.section(
             "How far to trust it",
             *trust,
-            intro="Some observed cells were hidden again during training, then filled like the real holes. "
-            "These are the errors there, next to methods that cost nothing.",
+            intro="Some observed cells were held out: hidden from training, then filled like the real holes. "
+            "These are the errors there, next to methods that cost little or nothing.",
         )
     page.section("Column by column", _column_table(columns, intervals is not None))
     if with_holes:

@@ -18,12 +18,12 @@ main { max-width:1080px; margin:0 auto; padding:56px 32px 72px; }
   color:var(--accent); }
 h1 { margin:0 0 14px; font-size:34px; line-height:1.18; letter-spacing:-.018em; font-weight:680;
   overflow-wrap:anywhere; }
-.lead { margin:0; max-width:46em; font-size:18px; color:var(--ink-2); }
+.lead { margin:0; max-width:46em; text-wrap:pretty; font-size:18px; color:var(--ink-2); }
 .lead b { color:var(--ink); font-weight:620; }
 section { margin-top:52px; }
 h2 { margin:0 0 6px; font-size:21px; letter-spacing:-.01em; font-weight:650; }
 h3 { margin:28px 0 4px; font-size:16px; font-weight:640; }
-p { max-width:46em; margin:6px 0 14px; }
+p { text-wrap:pretty; max-width:46em; margin:6px 0 14px; }
 .intro { color:var(--ink-2); }
 code { font:13.5px/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace; background:var(--line);
   padding:1px 5px; border-radius:4px; overflow-wrap:anywhere; }
@@ -35,8 +35,11 @@ code { font:13.5px/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace; bac
 .tile .note { font-size:13px; color:var(--ink-2); }
 .tile.main .value { color:var(--accent); }
 .scroll { overflow-x:auto; }
+.tall { max-height:640px; overflow-y:auto; background:var(--card);
+  border:1px solid var(--line); border-radius:10px; }
+.tall th { position:sticky; top:0; background:var(--card); box-shadow:inset 0 -1.5px 0 var(--line); }
+.under { margin:10px 0 0; font-size:13px; color:var(--ink-2); max-width:60em; }
 table { width:100%; border-collapse:collapse; font-size:14.5px; font-variant-numeric:tabular-nums; }
-caption { caption-side:bottom; text-align:left; padding-top:10px; font-size:13px; color:var(--ink-2); }
 th { padding:8px 12px; text-align:left; font-size:12.5px; font-weight:600; color:var(--ink-2);
   vertical-align:bottom; border-bottom:1.5px solid var(--line); white-space:nowrap; }
 td { padding:8px 12px; border-bottom:1px solid var(--line); vertical-align:middle; }
@@ -57,8 +60,9 @@ figcaption { margin-top:8px; font-size:13px; color:var(--ink-2); max-width:60em;
 .card .head span:first-child { overflow:hidden; text-overflow:ellipsis; white-space:nowrap; }
 .card .head span:last-child { font-weight:400; color:var(--ink-2); font-size:12.5px; white-space:nowrap;
   font-variant-numeric:tabular-nums; }
-.triple { display:grid; grid-template-columns:repeat(3,1fr); gap:7px; margin-top:8px; }
-.triple div { font-size:11px; line-height:1.3; color:var(--ink-2); text-align:center; }
+.sheet { display:grid; gap:10px; align-items:center; min-width:720px; font-size:12.5px; color:var(--ink-2);
+  text-align:center; font-variant-numeric:tabular-nums; }
+.sheet span { display:block; text-align:left; }
 img.px { display:block; width:100%; image-rendering:pixelated;
   border:1px solid var(--line); border-radius:3px; }
 img.map { display:block; image-rendering:pixelated; border:1px solid var(--line); border-radius:3px; }
@@ -73,10 +77,11 @@ svg .line { fill:none; stroke:var(--accent); stroke-width:1.8; stroke-linejoin:r
 svg .mark { fill:var(--card); stroke:var(--accent); stroke-width:1.8; }
 .key { display:flex; flex-wrap:wrap; gap:6px 20px; margin:10px 0 12px; font-size:13px; color:var(--ink-2); }
 .key i { display:inline-block; width:12px; height:12px; margin-right:7px; border-radius:2px;
-  vertical-align:-1px; }
+  vertical-align:-1px; border:1px solid var(--line); }
 dl { display:grid; grid-template-columns:max-content 1fr; gap:6px 24px; margin:12px 0 0; font-size:14.5px; }
 dt { color:var(--ink-2); } dd { margin:0; overflow-wrap:anywhere; font-variant-numeric:tabular-nums; }
 @media (max-width:640px) { main { padding:32px 16px 48px; } h1 { font-size:27px; }
+  th.wide, td.wide { display:none; } th, td { padding:8px 6px; }
   dl { grid-template-columns:1fr; gap:0; } dd { margin-bottom:8px; } }
-@media print { body { background:#fff; } section { break-inside:avoid-page; } }
+@media print { body { background:#fff; } .tall { max-height:none; } section { break-inside:avoid-page; } }
 """

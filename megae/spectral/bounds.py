@@ -105,11 +105,12 @@ def polynomial_entropy_term(kernels: Kernels, C: ArrayLike, eigenvalues: ArrayLi
 
     So :math:`|\xi_s - \xi_w^{(p)}|` is at most :func:`entropy_error_bound` plus this term.
 
-    Proof. Let :math:`a_m = \|g_m(L)x\|` and :math:`b_m = \|p_m(L)x\|`. By the triangle inequality in each
-    band, :math:`\|a - b\|^2 \le \sum_m \|(p_m - g_m)(L)x\|^2 = \sum_i \hat x_i^2
-    \|p(\lambda_i) - g(\lambda_i)\|^2 \le T^2 \|a\|^2`. For T < 1 the angle
-    :math:`\theta` between a and b is acute with :math:`\sin\theta \le \|a - b\| / \|a\| \le T`. For the
-    unit vectors :math:`\bar a, \bar b`, whose squares are the two distributions, Cauchy-Schwarz gives the total variation
+    Proof. Let :math:`a_m = \|g_m(L)x\|` and :math:`b_m = \|p_m(L)x\|`. By the triangle inequality per band,
+    :math:`\|a - b\|^2 \le \sum_m \|(p_m - g_m)(L)x\|^2
+    = \sum_i \hat x_i^2 \|p(\lambda_i) - g(\lambda_i)\|^2 \le T^2 \|a\|^2`.
+    For T < 1 the angle :math:`\theta` between a and b is acute, with
+    :math:`\sin\theta \le \|a - b\| / \|a\| \le T`. The squares of the unit vectors :math:`\bar a, \bar b` are
+    the two distributions, and Cauchy-Schwarz bounds their total variation:
     :math:`\frac12 \sum_m |\bar a_m^2 - \bar b_m^2| \le \frac12 \|\bar a - \bar b\| \|\bar a + \bar b\|
     = \sin\theta \le T`. The sharp continuity bound of entropy in total variation (Zhang 2007; Audenaert 2007)
     ends the proof; it grows with T up to log M at T = 1 - 1/M.

@@ -27,7 +27,8 @@ class SGWTFrame(Frame):
 
     with the spline kernel g (quadratic rise, cubic top, quadratic decay), :math:`\gamma` its maximum,
     :math:`\lambda_{\max} = 2`, :math:`\lambda_{\min} = \lambda_{\max} / \text{ratio}` and scales spaced
-    logarithmically from :math:`2 / \lambda_{\min}` down to :math:`1 / \lambda_{\max}`. Not tight.
+    logarithmically from :math:`2 / \lambda_{\min}` down to :math:`1 / \lambda_{\max}`. Not tight; with fewer
+    than 5 kernels the scales lie so far apart that parts of the spectrum are hardly passed.
 
     Parameters
     ----------

@@ -82,8 +82,8 @@ class TightFrame(Frame):
 
     Notes
     -----
-    The adapted warp runs from 0 to 1 over 33 equally spaced knots on [0, 2]. Between two knots it rises by 0.9
-    of the share of eigenvalues that lie there (one on a knot counts half on either side), but by at most
+    The adapted warp runs from 0 to 1 over 33 equally spaced knots on [0, 2]. Between two knots it rises by
+    0.9 of the share of eigenvalues that lie there (one on a knot counts half on either side), but by at most
     4 times the mean rise; what is then missing to 1 is added as a straight line. Monotone cubics (PCHIP) join
     the knots, so the warp is strictly increasing and continuously differentiable. The ceiling acts where many
     eigenvalues coincide, as in trees: no kernel can split an eigenspace, and a steeper warp would only raise

@@ -1,0 +1,1 @@
+"""One command of ``megae`` per file."""

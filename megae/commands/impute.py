@@ -1,0 +1,370 @@
+"""``megae impute``: a table with holes and its graph go in, the filled table comes out."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from megae.commands.common import (
+    ColumnsOption,
+    Device,
+    DeviceOption,
+    DropUnknownOption,
+    EdgesOption,
+    ForceOption,
+    IdOption,
+    Inputs,
+    JsonOption,
+    MethodOption,
+    NodesArgument,
+    QuietOption,
+    SeedOption,
+    check_device,
+    check_outputs,
+    imputer_class,
+    make_imputer,
+    print_json,
+    read_inputs,
+    warn,
+    working,
+)
+from megae.io.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_SHOWN_COLUMNS = 20
+_LABELS = {
+    "megae": "megae",
+    "graph_free": "megae without the graph",
+    "mean": "column mean",
+    "propagation": "feature propagation",
+}
+
+
+def impute(
+    nodes: NodesArgument,
+    out: Annotated[
+        Path,
+        typer.Option(
+            show_default=False,
+            help="Where the filled table goes; its ending chooses the format. Observed cells of .csv and "
+            ".tsv keep their characters.",
+        ),
+    ],
+    edges: EdgesOption = None,
+    method: MethodOption = "megae",
+    id_column: IdOption = None,
+    columns: ColumnsOption = None,
+    report: Annotated[
+        Path | None, typer.Option(show_default=False, help="Also write an HTML page about what was filled.")
+    ] = None,
+    save_model: Annotated[
+        Path | None, typer.Option(show_default=False, help="Keep the trained model in this file.")
+    ] = None,
+    model: Annotated[
+        Path | None,
+        typer.Option(show_default=False, help="Fill with a model kept earlier, without training."),
+    ] = None,
+    intervals: Annotated[
+        Path | None,
+        typer.Option(
+            show_default=False, help="Also write the interval of every cell: <name>_lower, <name>_upper."
+        ),
+    ] = None,
+    coverage: Annotated[
+        float,
+        typer.Option(min=0.01, max=0.999, help="Share of the true values that the intervals shall hold."),
+    ] = 0.9,
+    device: DeviceOption = Device.auto,
+    seed: SeedOption = 0,
+    time_budget: Annotated[
+        float | None, typer.Option(min=0.0, show_default=False, help="Stop training after so many seconds.")
+    ] = None,
+    max_steps: Annotated[
+        int | None, typer.Option(min=1, show_default=False, help="Stop training after so many steps.")
+    ] = None,
+    flag_imputed: Annotated[
+        bool,
+        typer.Option("--flag-imputed", help="Add a column <name>_imputed for every column that had holes."),
+    ] = False,
+    drop_unknown: DropUnknownOption = False,
+    force: ForceOption = False,
+    json_output: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Fill the holes of a table from the graph over its rows.
+
+    Example:  megae impute nodes.csv --edges edges.csv --out filled.csv
+    """
+    from megae.io import format_of
+
+    started = time.monotonic()
+    _check_options(method, save_model, model, report, intervals)
+    format_of(out)
+    check_device(device)
+    outputs = {"--out": out, "--report": report, "--save-model": save_model, "--intervals": intervals}
+    check_outputs(outputs, [nodes, edges, model], force=force)
+    inputs = read_inputs(nodes, edges, id_column=id_column, columns=columns, drop_unknown=drop_unknown)
+    if flag_imputed:
+        inputs.table.check_flags()
+    notes = list(inputs.notes)
+    if inputs.A is None:
+        notes.append("no edges were given, so a graph of similar rows is built; pass --edges to use your own")
+    options: dict[str, Any] = {
+        "random_state": seed,
+        "device": device.value,
+        "verbose": 0 if quiet or json_output else 1,
+        "time_budget": time_budget,
+        "max_steps": max_steps,
+    }
+    by_hand = {"time_budget": "--time-budget", "max_steps": "--max-steps"}
+    if device is not Device.auto:
+        by_hand["device"] = "--device"
+    with working(quiet=quiet, as_json=json_output) as messages:
+        run = _run(inputs, method, options, by_hand, model, bool(save_model))
+        bounds = None
+        if intervals is not None or (report is not None and run.imputer is not None):
+            bounds = _intervals(run, inputs, coverage, needed=intervals is not None)
+        _write(run, inputs, outputs, method, bounds, flag_imputed, nodes)
+    messages = notes + messages + [m for m in run.diagnostics.get("warnings") or [] if m not in messages]
+    warn(messages)
+    result = _result(
+        run, inputs, method, seed, outputs, messages, time.monotonic() - started, nodes, edges, model
+    )
+    if json_output:
+        print_json(result)
+    elif not quiet:
+        _print(result)
+
+
+@dataclass
+class _Run:
+    """What imputation gave: the table before and after, and the imputer (None where there was nothing
+    to do)."""
+
+    before: pd.DataFrame
+    after: pd.DataFrame
+    imputer: Any
+    diagnostics: dict[str, Any]
+
+
+def _check_options(
+    method: str, save_model: Path | None, model: Path | None, report: Path | None, intervals: Path | None
+) -> None:
+    if save_model is not None and model is not None:
+        raise InputError(
+            "--model and --save-model exclude each other: a loaded model is not trained; drop one of them"
+        )
+    cls = imputer_class(method)
+    for option, given, needs in (("--save-model", save_model, "save"), ("--model", model, "load")):
+        if given is not None and not hasattr(cls, needs):
+            raise InputError(f"{option}: the method {method!r} has no model file; use --method megae")
+    if intervals is not None and not hasattr(cls, "intervals"):
+        raise InputError(f"--intervals: the method {method!r} has no intervals; use --method megae")
+    if model is not None and not model.is_file():
+        raise InputError(f"--model {model} does not exist; check the name, or train one with --save-model")
+    if report is not None and report.suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"--report {report}: the report is a web page; give it the ending .html")
+    if intervals is not None and intervals.suffix.lower() not in (".csv", ".tsv", ".tab", ".parquet", ".pq"):
+        raise InputError(f"--intervals {intervals}: give it the ending .csv, .tsv or .parquet")
+
+
+def _run(
+    inputs: Inputs,
+    method: str,
+    options: dict[str, Any],
+    by_hand: dict[str, str],
+    model: Path | None,
+    keep: bool,
+) -> _Run:
+    frame = inputs.table.frame()
+    if model is not None:
+        imputer = imputer_class(method).load(model)
+        imputer.set_params(device=options["device"], verbose=options["verbose"])
+        if inputs.A is None and getattr(imputer, "_built_knn", None) is False:
+            raise InputError(
+                f"{model} was trained on a graph with edges; pass the edges of this table with --edges"
+            )
+        names = [str(name) for name in getattr(imputer, "feature_names_in_", frame.columns)]
+        _check_columns(names, list(frame.columns), model)
+        after = imputer.transform(_with_categories(frame[names], imputer), graph=inputs.A)
+        return _Run(frame, after[list(frame.columns)], imputer, _diagnostics(imputer))
+    imputer = make_imputer(method, options, by_hand)
+    if not inputs.table.holes().any() and not keep:
+        return _Run(frame, frame, None, {})
+    after = imputer.fit_transform(frame, graph=inputs.A)
+    return _Run(frame, after, imputer, _diagnostics(imputer))
+
+
+def _check_columns(model_names: list[str], names: list[str], model: Path) -> None:
+    lacking = [n for n in model_names if n not in names]
+    extra = [n for n in names if n not in model_names]
+    if lacking or extra:
+        parts = [f"the table lacks {', '.join(map(repr, lacking[:5]))}"] if lacking else []
+        parts += [f"the model does not know {', '.join(map(repr, extra[:5]))}"] if extra else []
+        raise InputError(
+            f"{model} was trained for other columns: {'; '.join(parts)}; "
+            "name the columns it knows with --columns, or train a model for this table"
+        )
+
+
+def _with_categories(frame: pd.DataFrame, imputer: Any) -> pd.DataFrame:
+    """Categorical columns with the categories the model knows, instead of those that happen to occur."""
+    import pandas as pd
+
+    known = {
+        c.name: list(c.categories) for c in getattr(imputer, "columns_", []) if getattr(c, "categories", ())
+    }
+    for name in frame.columns:
+        if isinstance(frame[name].dtype, pd.CategoricalDtype) and name in known:
+            new = [v for v in frame[name].cat.categories if v not in known[name]]
+            if new:
+                raise InputError(
+                    f"column {name!r}: the model does not know the category {new[0]!r}; it knows "
+                    f"{known[name]}"
+                )
+            frame = frame.assign(**{name: frame[name].cat.set_categories(known[name])})
+    return frame
+
+
+def _diagnostics(imputer: Any) -> dict[str, Any]:
+    return dict(getattr(imputer, "diagnostics_", None) or {})
+
+
+def _intervals(
+    run: _Run, inputs: Inputs, coverage: float, *, needed: bool
+) -> tuple[pd.DataFrame, pd.DataFrame] | None:
+    if not hasattr(run.imputer, "intervals"):
+        if needed:
+            raise InputError(
+                "--intervals: the table has no holes, so nothing was trained and there are no intervals"
+            )
+        return None
+    names = [str(name) for name in getattr(run.imputer, "feature_names_in_", run.before.columns)]
+    frame = _with_categories(run.before[names], run.imputer)
+    lower, upper = run.imputer.intervals(frame, graph=inputs.A, coverage=coverage)
+    return lower, upper
+
+
+def _write(
+    run: _Run,
+    inputs: Inputs,
+    outputs: dict[str, Path | None],
+    method: str,
+    bounds: tuple[pd.DataFrame, pd.DataFrame] | None,
+    flag: bool,
+    nodes: Path,
+) -> None:
+    """Write every output beside its place first; only when all are whole are they renamed."""
+    from megae.io import atomic_path, write_table
+
+    with contextlib.ExitStack() as stack:
+        paths = {o: stack.enter_context(atomic_path(p)) for o, p in outputs.items() if p is not None}
+        write_table(paths["--out"], inputs.table, run.after, flag=flag, graph=inputs.A)
+        if "--intervals" in paths and bounds is not None:
+            _write_intervals(paths["--intervals"], inputs, bounds)
+        if "--save-model" in paths:
+            run.imputer.save(paths["--save-model"])
+        if "--report" in paths:
+            from megae.report.impute import write_report
+
+            write_report(
+                paths["--report"],
+                before=run.before,
+                after=run.after,
+                mask=inputs.table.holes(),
+                adjacency=inputs.A,
+                method=method,
+                diagnostics=run.diagnostics or None,
+                intervals=bounds,
+                title=nodes.name,
+                force=True,
+            )
+
+
+def _write_intervals(path: Path, inputs: Inputs, bounds: tuple[pd.DataFrame, pd.DataFrame]) -> None:
+    from megae.io import write_columns
+    from megae.io.document import OutColumn
+
+    lower, upper = bounds
+    table = inputs.table
+    columns = [OutColumn(table.id_column or "id", "kept", list(table.ids), list(table.ids))]
+    for name in lower.columns:
+        for side, values in (("lower", lower[name]), ("upper", upper[name])):
+            numbers = values.to_numpy(dtype=np.float64, na_value=np.nan).tolist()
+            columns.append(OutColumn(f"{name}_{side}", "float", [None if v != v else v for v in numbers]))
+    write_columns(path, columns)
+
+
+def _result(
+    run: _Run,
+    inputs: Inputs,
+    method: str,
+    seed: int,
+    outputs: dict[str, Path | None],
+    messages: list[str],
+    seconds: float,
+    nodes: Path,
+    edges: Path | None,
+    model: Path | None,
+) -> dict[str, Any]:
+    holes = inputs.table.holes().sum(axis=0)
+    fillable = inputs.table.fillable
+    return {
+        "command": "impute",
+        "method": method,
+        "seed": seed,
+        "nodes": nodes,
+        "edges": edges,
+        "model": model,
+        "written": {option.removeprefix("--"): path for option, path in outputs.items() if path is not None},
+        "rows": len(inputs.table.ids),
+        "ids": inputs.table.id_source,
+        "columns": [
+            {"name": c.name, "kind": c.kind, "filled": int(k)} for c, k in zip(fillable, holes, strict=True)
+        ],
+        "kept_columns": [c.name for c in inputs.table.columns if not c.fillable],
+        "filled": int(holes.sum()),
+        "graph": inputs.graph_facts(),
+        "diagnostics": {k: v for k, v in run.diagnostics.items() if k != "history"},
+        "warnings": messages,
+        "seconds": round(seconds, 3),
+    }
+
+
+def _print(result: dict[str, Any]) -> None:
+    graph = result["graph"]
+    joined = f"{graph['kept']:,} edges" if graph["built"] == "edges" else "a graph of similar rows"
+    if not result["filled"]:
+        print(f"{result['nodes']} has no holes: every cell is written as it was")
+    else:
+        holes = "hole" if result["filled"] == 1 else "holes"
+        print(
+            f"filled {result['filled']:,} {holes} of {result['nodes']} ({result['rows']:,} rows, {joined}) "
+            f"with {result['method']} in {result['seconds']:.1f} s"
+        )
+    filled = [c for c in result["columns"] if c["filled"]]
+    width = max((len(c["name"]) for c in filled[:_SHOWN_COLUMNS]), default=0)
+    for column in filled[:_SHOWN_COLUMNS]:
+        share = 100.0 * column["filled"] / result["rows"]
+        print(f"  {column['name']:<{width}}  {column['filled']:>7,}  {share:5.1f} %")
+    if len(filled) > _SHOWN_COLUMNS:
+        print(f"  and {len(filled) - _SHOWN_COLUMNS:,} more columns (--json lists all)")
+    rmse = {k: v for k, v in (result["diagnostics"].get("rmse") or {}).items() if v is not None}
+    if rmse:
+        units = result["diagnostics"].get("units")
+        print(
+            "error (RMSE) on observed cells that were hidden on purpose" + (f", in {units}" if units else "")
+        )
+        width = max(len(_LABELS.get(k, k)) for k in rmse)
+        for name, value in sorted(rmse.items(), key=lambda item: item[1]):
+            print(f"  {_LABELS.get(name, name):<{width}}  {value:.4g}")
+    for path in result["written"].values():
+        print(f"wrote {path}")

@@ -1,0 +1,546 @@
+"""MEGAE: a graph autoencoder on tight wavelets, regularised by maximum spectral entropy."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+from torch_geometric.data import Data
+
+from megae.columns import Column
+from megae.graphs import knn_adjacency, to_adjacency, to_data
+from megae.imputers.base import GraphImputer
+from megae.imputers.build import build_network, column_of, seed_from, standardisation
+from megae.imputers.presets import resolve
+from megae.imputers.uncertainty import Calibration
+from megae.models.filters import make_frame, polynomial_quality
+from megae.training.checkpoint import fingerprint
+from megae.training.features import propagate
+from megae.training.hiding import HidingRates, rates_like_holes
+from megae.training.holdout import MANY_GRAPHS, Division, HeldOut, divide
+from megae.training.loop import Outcome, Settings, Trainer
+from megae.training.pool import GraphPool
+from megae.training.resources import pick_device, threads
+from megae.training.task import Exam, ImputationNetwork, exam_errors, rms
+
+
+class MEGAEImputer(GraphImputer):
+    r"""Fill missing node attributes with a max-entropy graph autoencoder.
+
+    The network filters node attributes with a tight wavelet frame :math:`g_1, \dots, g_M` of the normalised Laplacian,
+    codes every band, and filters back. It learns by hiding observed cells again, minimising
+
+    .. math:: \mathcal{L} = \mathcal{L}_R - \gamma \mathcal{L}_S,
+
+    the RMSE on the hidden cells minus the entropy of the latent bands (Gao et al., AAAI 2023). It works on one graph
+    and on many, and fills graphs it has never seen without being fitted again.
+
+    Parameters
+    ----------
+    preset : {"default", "paper"}
+        ``default`` is built to win; ``paper`` follows the paper's equations, frozen.
+    regularize : bool
+        False drops the entropy term.
+    use_graph : bool
+        False trains the graph-free twin: the same network, every edge dropped.
+    frame : {"uniform", "log", "paper-log", "adapted", "heat", "sgwt"}, or None for the preset's
+    decoder : {"adjoint", "inverse", "gcn", "mlp"}, or None for the preset's
+    bands, order : int or None
+        Number of wavelet bands M and degree K of their polynomials.
+    hidden, band_width, blocks : int or None
+        Width of the network and of each band, number of wavelet blocks.
+    dropout, gamma, learning_rate, weight_decay, batch_fraction : float or None
+        None takes the preset's value.
+    max_steps : int or None
+        Training steps.
+    patience : int or None
+        Evaluations on held-out cells without improvement after which training stops.
+    time_budget : float or None
+        Seconds that ``fit`` may train; the learning rate comes down in time. Bits then depend on the machine's speed.
+    hole_rate : "auto" or float
+        How often cells are hidden in training; "auto" looks at the holes themselves.
+    unit : {"range", "std"}
+        What one unit of error is in each column.
+    binary_loss : {"brier", "cross-entropy"}
+    validation_fraction, calibration_fraction : float
+        Share of graphs (many) or observed cells (few) set aside to stop early by, and to calibrate intervals with.
+    diagnose : bool
+        Also train the graph-free twin and write ``diagnostics_``; about doubles the time of ``fit``.
+    device : {"auto", "cpu", "cuda", ...}
+    n_jobs : int or None
+        Threads, for torch and the compiled filter alike; None leaves torch's setting.
+    random_state : int, RandomState or None
+    verbose : int
+        0 is silent.
+    column_types : "auto", mapping or list
+        What columns hold, see :mod:`megae.columns`.
+    clip : bool
+        Keep filled values inside each column's observed range.
+    fallback : float
+        Fills columns without a single observed value.
+    n_neighbors : int
+        Of the kNN graph built where none is given.
+    unknown_nodes : {"error", "drop"}
+        What to do with edges to nodes that X does not have.
+
+    Attributes
+    ----------
+    diagnostics_ : dict
+        Held-out RMSE of MEGAE, of its graph-free twin, of the mean and of feature propagation, in the units of
+        ``unit``; the polynomials' error; warnings where the graph or the model does not help.
+    config_ : dict
+        The settings the preset resolved to.
+    columns_ : list of Column
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> import numpy as np, scipy.sparse as sp
+    >>> ring = sp.diags_array([1.0, 1.0], offsets=[1, -39], shape=(40, 40)) + sp.eye_array(40, k=1)
+    >>> X = np.stack([np.sin(np.arange(40) / 6), np.cos(np.arange(40) / 6)], axis=1)
+    >>> X[::5, 0] = np.nan
+    >>> filled = MEGAEImputer(max_steps=30, hidden=16, random_state=0).fit_transform(X, graph=ring)
+    >>> filled.shape, bool(np.isnan(filled).any())
+    ((40, 2), False)
+    """
+
+    def __init__(
+        self,
+        *,
+        preset: str = "default",
+        regularize: bool = True,
+        use_graph: bool = True,
+        frame: str | None = None,
+        decoder: str | None = None,
+        bands: int | None = None,
+        order: int | None = None,
+        hidden: int | None = None,
+        band_width: int | None = None,
+        blocks: int | None = None,
+        dropout: float | None = None,
+        gamma: float | None = None,
+        learning_rate: float | None = None,
+        weight_decay: float | None = None,
+        batch_fraction: float | None = None,
+        max_steps: int | None = None,
+        patience: int | None = None,
+        time_budget: float | None = None,
+        hole_rate: float | str = "auto",
+        unit: str = "range",
+        binary_loss: str = "brier",
+        validation_fraction: float = 0.1,
+        calibration_fraction: float = 0.1,
+        diagnose: bool = True,
+        device: str = "auto",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        column_types: Any = "auto",
+        clip: bool = False,
+        fallback: float = 0.0,
+        n_neighbors: int = 10,
+        unknown_nodes: str = "error",
+    ) -> None:
+        super().__init__(
+            column_types=column_types,
+            clip=clip,
+            fallback=fallback,
+            n_neighbors=n_neighbors,
+            unknown_nodes=unknown_nodes,
+        )
+        self.preset = preset
+        self.regularize = regularize
+        self.use_graph = use_graph
+        self.frame = frame
+        self.decoder = decoder
+        self.bands = bands
+        self.order = order
+        self.hidden = hidden
+        self.band_width = band_width
+        self.blocks = blocks
+        self.dropout = dropout
+        self.gamma = gamma
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.batch_fraction = batch_fraction
+        self.max_steps = max_steps
+        self.patience = patience
+        self.time_budget = time_budget
+        self.hole_rate = hole_rate
+        self.unit = unit
+        self.binary_loss = binary_loss
+        self.validation_fraction = validation_fraction
+        self.calibration_fraction = calibration_fraction
+        self.diagnose = diagnose
+        self.device = device
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        graph: Any = None,
+        validation: Any = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        resume: bool = False,
+    ) -> Self:
+        """Train on observed cells, hiding some of them again in every step.
+
+        Parameters
+        ----------
+        X, y, graph, validation : as in every imputer of this package
+        checkpoint : path or None
+            File to keep the training state in, rewritten atomically as training goes on.
+        resume : bool
+            Go on from ``checkpoint`` where it exists; the result is the one the uninterrupted run would have had.
+
+        Returns
+        -------
+        self
+        """
+        self._checkpoint = (checkpoint, resume)
+        try:
+            return super().fit(X, y, graph=graph, validation=validation)
+        finally:
+            del self._checkpoint
+
+    def fit_transform(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        graph: Any = None,
+        validation: Any = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        resume: bool = False,
+    ) -> Any:
+        """``fit`` on X, then ``transform`` it on the same graph."""
+        self.fit(X, y, graph=graph, validation=validation, checkpoint=checkpoint, resume=resume)
+        return self.transform(X, graph=graph)
+
+    def _fit(self, graphs: list[Data], validation: list[Data]) -> None:
+        overrides = {k: getattr(self, k) for k in _OVERRIDES}
+        self.config_ = resolve(self.preset, len(graphs) < MANY_GRAPHS, overrides)
+        if self.config_["max_steps"] < 1:
+            raise ValueError(f"max_steps must be at least 1, got {self.config_['max_steps']}")
+        if self.unit not in ("range", "std"):
+            raise ValueError(f"unit must be 'range' or 'std', got {self.unit!r}")
+        self.seed_ = seed_from(self.random_state)
+        device = pick_device(self.device)
+        columns = self._seen_columns()
+        column = column_of(columns)
+        cells = [g.x.numpy()[:, [c.start for c in columns]] for g in [*graphs, *validation]]
+        rates = rates_like_holes(cells, self.hole_rate)
+        if len(graphs) < MANY_GRAPHS:
+            rates = HidingRates(np.minimum(rates.columns, 0.3), rates.rows)
+        fractions = (self.validation_fraction, self.calibration_fraction)
+        division = divide(graphs, validation, rates, column, fractions, self.seed_)
+        if self._built_knn:
+            division = _rebuilt_knn(division, self.n_neighbors)
+        self.by_graph_ = division.by_graph
+        self.center_, self.mean_, self.scale_, self.unit_ = standardisation(
+            division.train, division.trainable, self.config_["scaling"], self.unit
+        )
+        with threads(self.n_jobs):
+            self._learn(division, columns, column, rates, device)
+
+    def _learn(
+        self, division: Division, columns: list[Column], column: Tensor, rates: HidingRates, device: torch.device
+    ) -> None:
+        budget = self.time_budget
+        twin_too = self.diagnose and self.use_graph and division.calibration is not None
+        share = 0.6 if twin_too else 1.0
+        self.network_, outcome = self._train(
+            division, columns, column, rates, device, self.use_graph, None if budget is None else budget * share
+        )
+        exams = {
+            name: self._exam(held, device, self.use_graph)
+            for name, held in (("validation", division.validation), ("calibration", division.calibration))
+        }
+        self.calibration_ = Calibration.measure(self.network_, exams["validation"], exams["calibration"])
+        rmse = {"megae": self._rmse(self.network_, exams["calibration"])} | self._baselines(exams["calibration"])
+        if twin_too:
+            left = None if budget is None else max(budget - outcome.seconds, 0.2 * budget)
+            twin, _ = self._train(division, columns, column, rates, device, False, left)
+            rmse["graph_free"] = self._rmse(twin, self._exam(division.calibration, device, False))
+        self.diagnostics_ = self._describe(rmse, outcome, exams["calibration"])
+
+    def _train(
+        self,
+        division: Division,
+        columns: list[Column],
+        column: Tensor,
+        rates: HidingRates,
+        device: torch.device,
+        use_graph: bool,
+        time_budget: float | None,
+    ) -> tuple[ImputationNetwork, Outcome]:
+        c = self.config_
+        pool = GraphPool(division.train, self.mean_, self.scale_, device, use_graph)
+        spectrum = to_adjacency_of(division.train) if c["frame"] == "adapted" else None
+        self._filters_from(spectrum)
+        network = build_network(
+            c, columns, self.mean_, self.scale_, self.unit_, self.binary_loss, division.by_graph, self._bank, self.seed_
+        ).to(device)
+        path, resume = self._checkpoint
+        if path is not None and not use_graph and self.use_graph:
+            path = f"{os.fspath(path)}.graph-free"
+        settings = Settings(
+            max_steps=c["max_steps"],
+            learning_rate=c["learning_rate"],
+            weight_decay=c["weight_decay"],
+            gamma=c["gamma"] if self.regularize else 0.0,
+            batch_fraction=c["batch_fraction"],
+            decay=c["average_decay"],
+            jitter=c["jitter"],
+            gradient_clip=1.0,
+            eval_every=max(1, min(100, c["max_steps"] // 20)),
+            patience=c["patience"],
+            time_budget=time_budget,
+            seed=self.seed_,
+            verbose=self.verbose,
+            what="megae" if use_graph or not self.use_graph else "graph-free twin",
+            checkpoint=path,
+            resume=resume,
+            fingerprint=""
+            if path is None
+            else fingerprint(c, self.seed_, use_graph, pool.whole.values, pool.whole.observed, *pool._csr),
+        )
+        exam = self._exam(division.validation, device, use_graph)
+        trainer = Trainer(
+            network, pool, division.trainable.to(device), column.to(device), rates, exam, self.weight_, settings
+        )
+        return network, trainer.run()
+
+    def _filters_from(self, spectrum: sp.csr_array | None) -> None:
+        from megae.models import FilterBank
+
+        c = self.config_
+        frame = make_frame(c["frame"], c["bands"], c["warp_constant"], spectrum)
+        self._bank = FilterBank.from_frame(frame, c["order"], c["decoder"], c["inverse_eps"])
+        self._quality = polynomial_quality(frame, self._bank)
+
+    @property
+    def weight_(self) -> np.ndarray:
+        """Units of error per standardised unit, (E,)."""
+        return self.scale_ / self.unit_
+
+    def _exam(self, held: HeldOut | None, device: torch.device, use_graph: bool) -> Exam | None:
+        if held is None:
+            return None
+        pool = GraphPool(held.graphs, self.mean_, self.scale_, device, use_graph)
+        return Exam(pool, held.visible.to(device), held.hidden.to(device))
+
+    def _rmse(self, network: ImputationNetwork, exam: Exam | None) -> float:
+        if exam is None:
+            return float("nan")
+        return rms(exam_errors(network.predict(exam.pool, exam.visible), exam, self.weight_))
+
+    def _baselines(self, exam: Exam | None) -> dict[str, float]:
+        if exam is None:
+            return {"mean": float("nan"), "propagation": float("nan")}
+        z = torch.where(exam.visible, exam.pool.whole.values, 0.0)
+        offset = torch.as_tensor((self.center_ - self.mean_) / self.scale_, dtype=z.dtype, device=z.device)
+        means = offset.expand_as(z)
+        spread = propagate(exam.pool.whole.operator, torch.where(exam.visible, z - offset, 0.0), exam.visible, 40)
+        return {
+            "mean": rms(exam_errors(means, exam, self.weight_)),
+            "propagation": rms(exam_errors(spread + offset, exam, self.weight_)),
+        }
+
+    def _describe(self, rmse: dict[str, float], outcome: Outcome, exam: Exam | None) -> dict[str, Any]:
+        notes = []
+        if exam is None:
+            notes.append("too few observed cells to set any aside: nothing is known about the error")
+        best_simple = min(rmse["mean"], rmse["propagation"])
+        if rmse["megae"] >= best_simple:
+            name = "the column mean" if rmse["mean"] <= rmse["propagation"] else "feature propagation"
+            notes.append(
+                f"the model does not help: held-out RMSE {rmse['megae']:.4g}, {name} has {best_simple:.4g}; consider the "
+                "simpler method"
+            )
+        if rmse["megae"] >= rmse.get("graph_free", np.inf):
+            notes.append(
+                f"the graph does not help: held-out RMSE {rmse['megae']:.4g}, without its edges {rmse['graph_free']:.4g}"
+            )
+        for note in notes:
+            warnings.warn(note, stacklevel=6)
+        return {
+            "rmse": rmse,
+            "units": "each column's observed range" if self.unit == "range" else "each column's standard deviation",
+            "n_held_out": 0 if exam is None else int(exam.hidden.sum()),
+            "steps": outcome.steps,
+            "best_step": outcome.best_step,
+            "stopped": outcome.stopped,
+            "seconds": outcome.seconds,
+            "history": outcome.history,
+            "polynomials": self._quality,
+            "warnings": notes,
+        }
+
+    def _fill(self, graphs: list[Data]) -> list[np.ndarray]:
+        values, pool = self._predict(graphs)
+        return [values[pool.ptr[k] : pool.ptr[k + 1]] for k in range(pool.n_graphs)]
+
+    def _predict(self, graphs: list[Data]) -> tuple[np.ndarray, GraphPool]:
+        """Values (N, E) in the units of the data, over the nodes of all graphs."""
+        device = pick_device(self.device)
+        network = self.network_.to(device)
+        with threads(self.n_jobs):
+            pool = GraphPool(graphs, self.mean_, self.scale_, device, self.use_graph)
+            z = network.predict(pool, pool.whole.observed).double().cpu().numpy()
+        return z * self.scale_ + self.mean_, pool
+
+    def intervals(self, X: Any, *, graph: Any = None, coverage: float = 0.9) -> tuple[Any, Any]:
+        """Prediction intervals by split-conformal calibration.
+
+        Calibrated on observed cells (or graphs) used neither in training nor for early stopping: over many holes that
+        fall as the calibration cells did, a share ``coverage`` of the true values lies inside. The promise is for all
+        holes together, not for each column.
+
+        Parameters
+        ----------
+        X, graph : as in :meth:`transform`
+        coverage : float in (0, 1)
+
+        Returns
+        -------
+        lower, upper : what X was, holes filled with the ends of the interval
+            Observed cells are as they were. Categorical columns hold the likeliest category in both.
+        """
+        if not 0 < coverage < 1:
+            raise ValueError(f"coverage must lie strictly between 0 and 1, got {coverage!r}")
+        check_is_fitted(self)
+        graphs, tables = self._read(X, graph, reset=False)
+        values, pool = self._predict(self._usable(graphs))
+        half = self._calibrated().half_width(coverage) * self.scale_
+        ends = []
+        for sign in (-1.0, 1.0):
+            moved = values + sign * half * self._numeric
+            parts = [moved[pool.ptr[k] : pool.ptr[k + 1]] for k in range(pool.n_graphs)]
+            ends.append(self._restore(X, tables, self._complete(graphs, parts, bounded=False)))
+        return ends[0], ends[1]
+
+    def sample(self, X: Any, *, graph: Any = None, n: int = 10, random_state: Any = None) -> list[Any]:
+        """Draws for multiple imputation: n completed tables whose spread is that of the calibration errors.
+
+        Numbers are the prediction plus an error drawn from the calibration cells (of the same column where it has
+        fifty of them); binary and categorical cells are drawn from their predicted probabilities. Draws are
+        independent from cell to cell.
+
+        Parameters
+        ----------
+        X, graph : as in :meth:`transform`
+        n : int
+        random_state : int, RandomState or None
+            None continues from the imputer's own.
+
+        Returns
+        -------
+        list of n tables (or lists of graphs), each what X was
+        """
+        check_is_fitted(self)
+        if n < 1:
+            raise ValueError(f"n must be at least 1, got {n}")
+        graphs, tables = self._read(X, graph, reset=False)
+        values, pool = self._predict(self._usable(graphs))
+        rng = np.random.default_rng(self.seed_ if random_state is None else seed_from(random_state))
+        columns = self._seen_columns()
+        draws = []
+        for _ in range(n):
+            drawn = self._calibrated().draw(values, self.scale_, columns, rng)
+            parts = [drawn[pool.ptr[k] : pool.ptr[k + 1]] for k in range(pool.n_graphs)]
+            draws.append(self._restore(X, tables, self._complete(graphs, parts)))
+        return draws
+
+    def _seen_columns(self) -> list[Column]:
+        return _renumbered(self.columns_, self.usable_)
+
+    @property
+    def _numeric(self) -> np.ndarray:
+        columns = self._seen_columns()
+        return np.concatenate([np.repeat(c.kind != "categorical", c.stop - c.start) for c in columns]).astype(float)
+
+    def _calibrated(self) -> Calibration:
+        if self.calibration_ is None:
+            raise ValueError(
+                "no cells were set aside for calibration: give fit more observed cells, or a larger calibration_fraction"
+            )
+        return self.calibration_
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted imputer to one safetensors file with a JSON header; no pickle."""
+        from megae.imputers.persistence import save_imputer
+
+        save_imputer(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read an imputer written by :meth:`save`."""
+        from megae.imputers.persistence import load_imputer
+
+        return load_imputer(cls, path)
+
+
+_OVERRIDES = (
+    "frame",
+    "decoder",
+    "bands",
+    "order",
+    "hidden",
+    "band_width",
+    "blocks",
+    "dropout",
+    "gamma",
+    "learning_rate",
+    "weight_decay",
+    "batch_fraction",
+    "max_steps",
+    "patience",
+)
+
+
+def to_adjacency_of(graphs: list[Data]) -> sp.csr_array:
+    """One block diagonal over all graphs."""
+    return sp.csr_array(sp.block_diag([to_adjacency(g) for g in graphs], format="csr"))
+
+
+def _renumbered(columns: list[Column], usable: np.ndarray) -> list[Column]:
+    """The columns that have any data, numbered as they lie in the matrix a method sees."""
+    kept = []
+    start = 0
+    for column in columns:
+        if usable[column.start]:
+            width = column.stop - column.start
+            kept.append(Column(column.name, column.kind, start, start + width, column.low, column.high, column.categories))
+            start += width
+    return kept
+
+
+def _rebuilt_knn(division: Division, k: int) -> Division:
+    """Neighbours by the cells that may be seen, so that no held-out cell shapes the graph it is judged on."""
+
+    def blind(held: HeldOut | None) -> HeldOut | None:
+        if held is None:
+            return None
+        cells = held.graphs[0].x.masked_fill(~held.visible, torch.nan).numpy()
+        return HeldOut([to_data(held.graphs[0].x.numpy(), knn_adjacency(cells, k))], held.visible, held.hidden)
+
+    x = division.train[0].x
+    A = knn_adjacency(x.masked_fill(~division.trainable, torch.nan).numpy(), k)
+    return Division(
+        [to_data(x.numpy(), A)],
+        division.trainable,
+        blind(division.validation),
+        blind(division.calibration),
+        division.by_graph,
+    )

@@ -1,0 +1,140 @@
+"""From a network's raw outputs to values in range, and the loss that fits each kind of column."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from megae.columns import Column
+
+RAW_LIMIT = 30.0
+"""Raw outputs of bounded columns are held within this, far outside what float32 can tell from 0 or 1."""
+
+
+class OutputHead(nn.Module):
+    r"""Links and losses, one rule per kind of column.
+
+    =========== ================================== ========================================
+    kind        value for raw output o             loss of a hidden cell x
+    =========== ================================== ========================================
+    continuous  mean + sd o                        ((x - value) / unit)^2
+    binary      sigmoid(logit(mean) + o)           squared error, or cross-entropy
+    categorical softmax(log prior + o)             cross-entropy
+    count       positive, mean + sd o near the mean quasi-Poisson deviance
+    =========== ================================== ========================================
+
+    Values and truth are passed standardised, (value - mean) / sd, so that nothing is lost to float32. With o = 0 every value is the column's training mean. ``loss`` is the root of the mean over squared-error cells
+    plus the mean over the others, each weighted by its share of the hidden cells.
+
+    Parameters
+    ----------
+    columns : columns in encoded order, see :mod:`megae.columns`
+    mean, scale, unit : ndarray of shape (E,)
+        Training mean, standard deviation, and the unit errors count in.
+    binary_loss : "brier" or "cross-entropy"
+    """
+
+    mean: Tensor
+    scale: Tensor
+    weight: Tensor
+    logit: Tensor
+
+    def __init__(
+        self,
+        columns: Sequence[Column],
+        mean: np.ndarray,
+        scale: np.ndarray,
+        unit: np.ndarray,
+        binary_loss: str = "brier",
+    ) -> None:
+        super().__init__()
+        if binary_loss not in ("brier", "cross-entropy"):
+            raise ValueError(f"binary_loss must be 'brier' or 'cross-entropy', got {binary_loss!r}")
+        kinds = np.concatenate([np.repeat(c.kind, c.stop - c.start) for c in columns])
+        self.kinds = kinds
+        self.groups = [slice(c.start, c.stop) for c in columns if c.kind == "categorical"]
+        self.binary_loss = binary_loss
+        safe = np.clip(mean, 1e-4, 1 - 1e-4)
+        logit = np.where(kinds == "binary", np.log(safe) - np.log1p(-safe), 0.0)
+        logit = np.where(kinds == "categorical", np.log(safe), logit)
+        typical = np.sqrt(np.mean((scale / unit)[scale > 0] ** 2)) if (scale > 0).any() else 1.0
+        for name, array in (("mean", mean), ("scale", scale), ("weight", scale / (unit * typical)), ("logit", logit)):
+            self.register_buffer(name, torch.as_tensor(array, dtype=torch.float32))
+        for kind in ("binary", "categorical", "count"):
+            self.register_buffer(f"is_{kind}", torch.from_numpy(kinds == kind), persistent=False)
+        squared = (kinds == "continuous") | ((kinds == "binary") & (binary_loss == "brier"))
+        self.register_buffer("squared", torch.from_numpy(squared), persistent=False)
+        self.plain = bool((kinds == "continuous").all())
+
+    def forward(self, raw: Tensor) -> Tensor:
+        """(N, E) raw -> (N, E) standardised values."""
+        if self.plain:
+            return raw
+        values = raw
+        bounded = (raw + self.logit).clamp(-RAW_LIMIT, RAW_LIMIT)
+        if (self.kinds == "binary").any():
+            values = torch.where(self.is_binary, self._standardise(bounded.sigmoid()), values)
+        if (self.kinds == "count").any():
+            values = torch.where(self.is_count, self._standardise(self._count(raw)), values)
+        if self.groups:
+            parts = torch.zeros_like(values)
+            for group in self.groups:
+                parts[:, group] = bounded[:, group].softmax(dim=1)
+            values = torch.where(self.is_categorical, self._standardise(parts), values)
+        return values
+
+    def _standardise(self, values: Tensor) -> Tensor:
+        return (values - self.mean) / self.scale
+
+    def _restore(self, values: Tensor) -> Tensor:
+        return values * self.scale + self.mean
+
+    def loss(self, values: Tensor, truth: Tensor, hidden: Tensor) -> Tensor:
+        """Scalar loss over the hidden cells; zero where none is hidden.
+
+        Parameters
+        ----------
+        values, truth : Tensor of shape (N, E), standardised
+        hidden : bool Tensor of shape (N, E)
+        """
+        count = hidden.sum().clamp_min(1)
+        squares = ((values - truth) * self.weight).square()
+        if self.plain:
+            return _root(torch.where(hidden, squares, 0.0).sum() / count)
+        on_squares = hidden & self.squared
+        rooted = on_squares.sum()
+        loss = _root(torch.where(on_squares, squares, 0.0).sum() / rooted.clamp_min(1)) * (rooted / count)
+        values, truth = self._restore(values), self._restore(truth)
+        if (self.kinds == "binary").any() and self.binary_loss == "cross-entropy":
+            p = values.clamp(1e-7, 1 - 1e-7)
+            nll = F.binary_cross_entropy(p, truth.clamp(0, 1), reduction="none")
+            loss = loss + torch.where(hidden & self.is_binary, nll, 0.0).sum() / count
+        if self.groups:
+            nll = -truth * values.clamp_min(1e-7).log()
+            loss = loss + torch.where(hidden & self.is_categorical, nll, 0.0).sum() / count
+        if (self.kinds == "count").any():
+            loss = loss + torch.where(hidden & self.is_count, self._deviance(values, truth), 0.0).sum() / count
+        return loss
+
+    def _count(self, raw: Tensor) -> Tensor:
+        """mean * exp(o sd/mean) below the mean, linear above: positive, and mean + sd o to first order."""
+        mean = self.mean.clamp_min(1e-6)
+        step = raw * self.scale / mean
+        return mean * torch.where(step > 0, 1 + step, step.clamp(-RAW_LIMIT, 0).exp())
+
+    def _deviance(self, values: Tensor, truth: Tensor) -> Tensor:
+        """Quasi-Poisson deviance, scaled so that near the mean it equals the standardised squared error."""
+        mu = values.clamp_min(1e-6)
+        x = truth.clamp_min(0)
+        return 2 * self.mean.clamp_min(1e-6) / self.scale.clamp_min(1e-6).square() * (
+            torch.xlogy(x, x) - torch.xlogy(x, mu) - x + mu
+        )
+
+
+def _root(mean_square: Tensor) -> Tensor:
+    """Square root with a finite gradient at 0."""
+    return (mean_square + 1e-12).sqrt()

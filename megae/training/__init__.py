@@ -1,0 +1,1 @@
+"""Hiding, loop, early stop, checkpoints."""

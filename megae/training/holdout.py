@@ -1,0 +1,151 @@
+"""Setting observed cells aside: some to stop early by, others, never used in training, to calibrate with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from megae.training.hiding import HidingRates, hide
+
+MANY_GRAPHS = 20
+"""From this many graphs on, whole graphs are set aside; below, single cells."""
+
+MOST_CELLS = 50_000
+"""More held-out cells than this sharpen no estimate worth the training data."""
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Graphs with cells to predict.
+
+    Parameters
+    ----------
+    graphs : list of Data
+    visible, hidden : bool Tensor of shape (N, E) over the nodes of all graphs, disjoint
+    """
+
+    graphs: list[Data]
+    visible: Tensor
+    hidden: Tensor
+
+
+@dataclass(frozen=True)
+class Division:
+    """What each cell is used for.
+
+    Parameters
+    ----------
+    train : list of Data
+    trainable : bool Tensor of shape (N, E) over the nodes of ``train``
+    validation, calibration : HeldOut, or None where there is too little to set aside
+    by_graph : bool
+        Whether whole graphs were set aside.
+    """
+
+    train: list[Data]
+    trainable: Tensor
+    validation: HeldOut | None
+    calibration: HeldOut | None
+    by_graph: bool
+
+
+def divide(
+    graphs: Sequence[Data],
+    validation: Sequence[Data],
+    rates: HidingRates,
+    column: Tensor,
+    fractions: tuple[float, float],
+    seed: int,
+) -> Division:
+    """Divide observed cells into those to train on, to stop early by and to calibrate with.
+
+    Many graphs: whole graphs are set aside; of ten or more ``validation`` graphs every other one calibrates. Few
+    graphs: single cells, drawn the way holes fall.
+
+    Parameters
+    ----------
+    graphs, validation : lists of Data
+    column : int64 Tensor of shape (E,)
+        Table column of each encoded column.
+    fractions : shares of graphs or cells for validation and calibration
+    """
+    generator = torch.Generator().manual_seed(seed)
+    if len(graphs) >= MANY_GRAPHS:
+        return _by_graph(list(graphs), list(validation), rates, column, fractions, seed, generator)
+    train = [*graphs, *validation]
+    observed = torch.isfinite(torch.cat([g.x for g in train]))
+    calibrate = _some_cells(observed, rates, column, fractions[1], generator)
+    judge = _some_cells(observed & ~calibrate, rates, column, fractions[0], generator)
+    kept = observed & ~calibrate & ~judge
+    lost = ~kept.any(dim=0)
+    if lost.any():
+        judge[:, lost], calibrate[:, lost] = False, False
+        kept = observed & ~calibrate & ~judge
+    return Division(
+        train,
+        kept,
+        HeldOut(train, kept, judge) if judge.any() else None,
+        HeldOut(train, kept | judge, calibrate) if calibrate.any() else None,
+        by_graph=False,
+    )
+
+
+def _by_graph(
+    graphs: list[Data],
+    validation: list[Data],
+    rates: HidingRates,
+    column: Tensor,
+    fractions: tuple[float, float],
+    seed: int,
+    generator: torch.Generator,
+) -> Division:
+    order = np.random.default_rng(seed).permutation(len(graphs))
+    n_judge = 0 if validation else max(1, round(fractions[0] * len(graphs)))
+    n_calibrate = max(1, round(fractions[1] * len(graphs))) if fractions[1] > 0 else 0
+    judges = validation
+    calibrators: list[Data] = []
+    if len(validation) >= 10 and fractions[1] > 0:
+        judges, calibrators, n_calibrate = validation[0::2], validation[1::2], 0
+    judges = judges or [graphs[i] for i in order[:n_judge]]
+    calibrators = calibrators or [graphs[i] for i in order[n_judge : n_judge + n_calibrate]]
+    train = [graphs[i] for i in sorted(order[n_judge + n_calibrate :])]
+    return Division(
+        train,
+        torch.isfinite(torch.cat([g.x for g in train])),
+        _repeatedly_hidden(judges, rates, column, generator, at_most=4),
+        _repeatedly_hidden(calibrators, rates, column, generator, at_most=8),
+        by_graph=True,
+    )
+
+
+def _repeatedly_hidden(
+    graphs: list[Data], rates: HidingRates, column: Tensor, generator: torch.Generator, at_most: int
+) -> HeldOut | None:
+    """The graphs, hidden afresh as often as it takes for a few thousand cells."""
+    if not graphs:
+        return None
+    once = torch.isfinite(torch.cat([g.x for g in graphs]))
+    expected = float(once.sum()) * float(rates.columns.mean())
+    times = int(np.clip(np.ceil(4_000 / max(expected, 1.0)), 1, at_most))
+    observed = once.repeat(times, 1)
+    hidden = hide(observed, column, torch.as_tensor(rates.columns, dtype=torch.float32), rates.rows, generator)
+    return HeldOut(graphs * times, observed & ~hidden, hidden) if hidden.any() else None
+
+
+def _some_cells(
+    observed: Tensor, rates: HidingRates, column: Tensor, fraction: float, generator: torch.Generator
+) -> Tensor:
+    """About ``fraction`` of the observed cells, columns and rows in the proportion in which holes fall."""
+    total = int(observed.sum())
+    if fraction <= 0 or total < 20:
+        return torch.zeros_like(observed)
+    fraction = min(fraction, MOST_CELLS / total)
+    typical = float(rates.columns.mean())
+    whole_rows = rates.rows / (rates.rows + typical) if rates.rows > 0 else 0.0
+    columns = torch.as_tensor(rates.columns / typical * fraction * (1 - whole_rows), dtype=torch.float32)
+    return hide(observed, column, columns.clamp(max=0.5), fraction * whole_rows, generator)

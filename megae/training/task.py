@@ -1,0 +1,96 @@
+"""What is learned: inputs out of visible cells, values for hidden ones, and a loss between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from megae.models import OutputHead, latent_entropy
+from megae.training.pool import GraphBatch, GraphPool
+
+Inputs = Callable[[GraphBatch, Tensor], Tensor]
+"""(batch, visible (N, E)) -> network inputs (N, F)."""
+
+
+@dataclass(frozen=True)
+class Exam:
+    """Observed cells set aside to judge by: what may be seen, and what must be told.
+
+    Parameters
+    ----------
+    pool : GraphPool
+    visible, hidden : bool Tensor of shape (N, E)
+        Disjoint subsets of what the pool observes.
+    """
+
+    pool: GraphPool
+    visible: Tensor
+    hidden: Tensor
+
+    def columns(self) -> np.ndarray:
+        """Encoded column of each hidden cell, in row-major order."""
+        return self.hidden.nonzero()[:, 1].cpu().numpy()
+
+
+class ImputationNetwork(nn.Module):
+    """A body on prepared inputs, with a head that knows what each column may hold.
+
+    Parameters
+    ----------
+    body : module (N, F), FilterOperator -> (N, E), list of latent codes
+    head : OutputHead
+    inputs : callable, see ``Inputs``
+    """
+
+    def __init__(self, body: nn.Module, head: OutputHead, inputs: Inputs) -> None:
+        super().__init__()
+        self.body = body
+        self.head = head
+        self._inputs = inputs
+
+    def forward(self, batch: GraphBatch, visible: Tensor) -> tuple[Tensor, list[Tensor]]:
+        """Standardised values (N, E) and the latent codes."""
+        raw, codes = self.body(self._inputs(batch, visible), batch.operator)
+        return self.head(raw), codes
+
+    def objective(
+        self, batch: GraphBatch, allowed: Tensor, hidden: Tensor, gamma: float
+    ) -> tuple[Tensor, Tensor]:
+        """L_R - gamma L_S on the ``hidden`` among the ``allowed`` cells, and L_S alone."""
+        values, codes = self(batch, allowed & ~hidden)
+        loss = self.head.loss(values, batch.values, hidden)
+        entropy = torch.stack([latent_entropy(Z, batch.graph, batch.n_graphs) for Z in codes]).mean()
+        return (loss - gamma * entropy if gamma else loss), entropy.detach()
+
+    @torch.no_grad()
+    def predict(self, pool: GraphPool, visible: Tensor, max_nodes: int = 32_768) -> Tensor:
+        """Standardised values (N, E) for all nodes of a pool, a few graphs at a time."""
+        was_training = self.training
+        self.eval()
+        parts = []
+        for chosen in pool.chunks(max_nodes):
+            batch = pool.take(chosen)
+            rows = slice(int(pool.ptr[chosen[0]]), int(pool.ptr[chosen[-1] + 1]))
+            parts.append(self(batch, visible[rows])[0])
+        self.train(was_training)
+        return torch.cat(parts)
+
+
+def exam_errors(values: Tensor, exam: Exam, weight: np.ndarray) -> np.ndarray:
+    """Errors (value - truth) * weight on the hidden cells of an exam, float64, in row-major order."""
+    difference = (values - exam.pool.whole.values)[exam.hidden].double().cpu().numpy()
+    return difference * weight[exam.columns()]
+
+
+def exam_rmse(network: ImputationNetwork, exam: Exam, weight: np.ndarray) -> float:
+    """Pooled RMSE over the hidden cells of an exam; NaN where it hides none."""
+    return rms(exam_errors(network.predict(exam.pool, exam.visible), exam, weight))
+
+
+def rms(errors: np.ndarray) -> float:
+    """Root of the mean square; NaN for no errors at all."""
+    return float(np.sqrt(np.mean(errors**2))) if errors.size else float("nan")

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from megae.io import adjacency, edges_of, open_document
+from megae.io.errors import InputError
+
+
+def edges(tmp_path, text: str, name: str = "edges.csv"):
+    path = tmp_path / name
+    path.write_text(text)
+    return edges_of(open_document(path))
+
+
+def matrix(tmp_path, text: str, ids: str = "abc", **kw):
+    return adjacency(edges(tmp_path, text), list(ids), Path("nodes.csv"), **kw)
+
+
+def test_agrees_with_networkx(tmp_path):
+    rng = np.random.default_rng(0)
+    graph = nx.gnm_random_graph(12, 30, seed=1)
+    for u, v in graph.edges:
+        graph[u][v]["weight"] = round(float(rng.random()) + 0.1, 3)
+    lines = [f"n{v},n{u},{d['weight']}" for u, v, d in graph.edges(data=True)]
+    rng.shuffle(lines)
+    ids = [f"n{i}" for i in range(12)]
+    A, counts = adjacency(edges(tmp_path, "a,b,w\n" + "\n".join(lines)), ids, Path("n"))
+    assert np.array_equal(A.toarray(), nx.to_numpy_array(graph, nodelist=range(12)))
+    assert (counts.kept, counts.weighted) == (30, True)
+
+
+def test_duplicates_directions_loops_and_zeros(tmp_path):
+    A, counts = matrix(tmp_path, "source,target,weight\na,b,1\nb,a,3\na,b,2\nc,c,5\nb,c,0\n")
+    assert A.toarray().tolist() == [[0, 3, 0], [3, 0, 0], [0, 0, 0]]
+    assert (counts.duplicates, counts.self_loops, counts.zero_weight, counts.isolated_nodes) == (2, 1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "weight"),
+    [
+        ("source,target\na,b\n", 1.0),
+        ("x,y,z\na,b,2.5\n", 2.5),
+        ("weight,from,to\n4,a,b\n", 4.0),
+        ("label,Source,Target,Weight\nq,a,b,3\n", 3.0),
+        ("u,v,kind,weight\na,b,road,7\n", 7.0),
+        ("u,v,kind\na,b,road\n", 1.0),
+        ("u,v,comment\na,b,\n", 1.0),
+    ],
+)
+def test_where_endpoints_and_weights_are_found(tmp_path, text, weight):
+    A, _ = matrix(tmp_path, text)
+    assert A.toarray()[0, 1] == A.toarray()[1, 0] == weight
+    assert A.nnz == 2
+
+
+def test_text_third_column_is_reported(tmp_path):
+    assert "not a weight" in edges(tmp_path, "u,v,kind\na,b,road\n").notes[0]
+
+
+def test_header_only_is_no_edges(tmp_path):
+    A, counts = matrix(tmp_path, "source,target\n")
+    assert A.nnz == 0
+    assert counts.isolated_nodes == 3
+
+
+def test_unknown_node_is_named_with_line_and_advice(tmp_path):
+    text = "source,target\na,b\n\na,n93\n"
+    path = tmp_path / "edges.csv"
+    with pytest.raises(InputError) as caught:
+        matrix(tmp_path, text)
+    assert str(caught.value) == (
+        f"{path} line 4: node 'n93' is not in nodes.csv; add it there or pass --drop-unknown"
+    )
+    A, counts = matrix(tmp_path, text, drop_unknown=True)
+    assert (A.nnz, counts.unknown_dropped) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("s,t,w\na,b,1\na,c,-2\n", r"line 3: the edge weight -2 is negative"),
+        ("s,t,weight\na,b,\n", r"line 2: the edge weight is missing"),
+        ("s,t,w\na,b,inf\n", r"line 2.*infinite"),
+        ("s,t,w\na,b,1\nb,c,x\na,c,2\n", r"line 3, column 'w': 'x' is not a number"),
+        ("s,t,weight\na,b,heavy\n", r"must be numbers"),
+        ("s,t\na,\n", r"line 2, column 't': the id is missing"),
+        ("s\na\n", r"edges need two"),
+        ("a,b\nb,c\n", r"line 1: 'a' and 'b' are nodes.*header"),
+    ],
+)
+def test_bad_edges(tmp_path, text, message):
+    with pytest.raises(InputError, match=message):
+        matrix(tmp_path, text)
