@@ -47,7 +47,7 @@ def get_imputer(name: str, **kw: Any) -> GraphImputer:
     """
     if name not in REGISTRY:
         near = get_close_matches(str(name).lower().replace("_", "-"), REGISTRY, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        hint = f"; did you mean {near[0]!r}?" if near else "."
         raise ValueError(f"there is no imputer named {name!r}{hint} Known names: {', '.join(REGISTRY)}")
     return REGISTRY[name](**kw)
 

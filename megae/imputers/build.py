@@ -54,7 +54,7 @@ def standardisation(
     x = np.where(trainable.numpy(), x, np.nan)
     mean, deviation = np.nanmean(x, axis=0), np.nanstd(x, axis=0)
     low, high = np.nanmin(x, axis=0), np.nanmax(x, axis=0)
-    flat = deviation <= 1e-9 * np.maximum(1.0, np.abs(mean))
+    flat = deviation <= 1e-9 * np.abs(mean)
     span = np.where(flat, 1.0, high - low)
     deviation = np.where(flat, 1.0, deviation)
     shift, scale = (mean, deviation) if scaling == "standard" else (low, span)
@@ -75,7 +75,7 @@ def build_network(
     """A freshly initialised network; the same seed gives the same weights and no global state moves."""
     E = len(shift)
     with torch.random.fork_rng([]):
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)
         if config["network"] == "paper":
             body: torch.nn.Module = PaperAutoencoder(E, filters, width=config["hidden"])
             columns = [replace(c, kind="continuous") for c in columns]

@@ -243,6 +243,11 @@ class MEGAEImputer(GraphImputer):
         if len(graphs) < MANY_GRAPHS:
             rates = HidingRates(np.minimum(rates.columns, 0.3), rates.rows)
         fractions = (self.validation_fraction, self.calibration_fraction)
+        if min(fractions) < 0 or not sum(fractions) < 1:
+            raise ValueError(
+                "validation_fraction and calibration_fraction must not be negative and must sum to less than 1, got "
+                f"{fractions[0]} and {fractions[1]}"
+            )
         division = divide(graphs, validation, rates, column, fractions, self.seed_)
         if self._built_knn:
             division = _rebuilt_knn(division, self.n_neighbors)
@@ -268,7 +273,7 @@ class MEGAEImputer(GraphImputer):
         }
         self.calibration_ = Calibration.measure(self.network_, exams["validation"], exams["calibration"])
         rmse = {"megae": self._rmse(self.network_, exams["calibration"])} | self._baselines(exams["calibration"])
-        if twin_too:
+        if twin_too and outcome.stopped != "interrupted":
             left = None if budget is None else max(budget - outcome.seconds, 0.2 * budget)
             twin, _ = self._train(division, columns, column, rates, device, False, left)
             rmse["graph_free"] = self._rmse(twin, self._exam(division.calibration, device, False))
@@ -291,6 +296,7 @@ class MEGAEImputer(GraphImputer):
         network = build_network(
             c, columns, self.mean_, self.scale_, self.unit_, self.binary_loss, division.by_graph, self._bank, self.seed_
         ).to(device)
+        exam = self._exam(division.validation, device, use_graph)
         path, resume = self._checkpoint
         if path is not None and not use_graph and self.use_graph:
             path = f"{os.fspath(path)}.graph-free"
@@ -313,13 +319,28 @@ class MEGAEImputer(GraphImputer):
             resume=resume,
             fingerprint=""
             if path is None
-            else fingerprint(c, self.seed_, use_graph, pool.whole.values, pool.whole.observed, *pool._csr),
+            else self._fingerprint(columns, rates, division, pool, exam, use_graph),
         )
-        exam = self._exam(division.validation, device, use_graph)
         trainer = Trainer(
             network, pool, division.trainable.to(device), column.to(device), rates, exam, self.weight_, settings
         )
         return network, trainer.run()
+
+    def _fingerprint(
+        self,
+        columns: list[Column],
+        rates: HidingRates,
+        division: Division,
+        pool: GraphPool,
+        exam: Exam | None,
+        use_graph: bool,
+    ) -> str:
+        """A digest of all that the weights depend on."""
+        settings = [self.config_, self.seed_, use_graph, self.regularize, self.unit, self.binary_loss, rates.rows]
+        arrays = [rates.columns, self.mean_, self.scale_, division.trainable, pool.whole.values, *pool._csr]
+        if exam is not None:
+            arrays += [exam.visible, exam.hidden, exam.pool.whole.values, *exam.pool._csr]
+        return fingerprint(settings, [column.to_dict() for column in columns], *arrays)
 
     def _filters_from(self, spectrum: sp.csr_array | None) -> None:
         from megae.models import FilterBank
@@ -422,10 +443,10 @@ class MEGAEImputer(GraphImputer):
         check_is_fitted(self)
         graphs, tables = self._read(X, graph, reset=False)
         values, pool = self._predict(self._usable(graphs))
-        half = self._calibrated().half_width(coverage) * self.scale_
+        half = np.where(self._numeric, self._calibrated().half_width(coverage) * self.scale_, 0.0)
         ends = []
         for sign in (-1.0, 1.0):
-            moved = values + sign * half * self._numeric
+            moved = values + sign * half
             parts = [moved[pool.ptr[k] : pool.ptr[k + 1]] for k in range(pool.n_graphs)]
             ends.append(self._restore(X, tables, self._complete(graphs, parts, bounded=False)))
         return ends[0], ends[1]
@@ -468,7 +489,7 @@ class MEGAEImputer(GraphImputer):
     @property
     def _numeric(self) -> np.ndarray:
         columns = self._seen_columns()
-        return np.concatenate([np.repeat(c.kind != "categorical", c.stop - c.start) for c in columns]).astype(float)
+        return np.concatenate([np.repeat(c.kind != "categorical", c.stop - c.start) for c in columns])
 
     def _calibrated(self) -> Calibration:
         if self.calibration_ is None:
@@ -529,16 +550,16 @@ def _renumbered(columns: list[Column], usable: np.ndarray) -> list[Column]:
 def _rebuilt_knn(division: Division, k: int) -> Division:
     """Neighbours by the cells that may be seen, so that no held-out cell shapes the graph it is judged on."""
 
-    def blind(held: HeldOut | None) -> HeldOut | None:
-        if held is None:
-            return None
-        cells = held.graphs[0].x.masked_fill(~held.visible, torch.nan).numpy()
-        return HeldOut([to_data(held.graphs[0].x.numpy(), knn_adjacency(cells, k))], held.visible, held.hidden)
+    def rebuilt(graphs: list[Data], visible: Tensor) -> list[Data]:
+        masks = visible.split([len(g.x) for g in graphs])
+        cells = [g.x.masked_fill(~mask, torch.nan).numpy() for g, mask in zip(graphs, masks, strict=True)]
+        return [to_data(g.x.numpy(), knn_adjacency(c, k)) for g, c in zip(graphs, cells, strict=True)]
 
-    x = division.train[0].x
-    A = knn_adjacency(x.masked_fill(~division.trainable, torch.nan).numpy(), k)
+    def blind(held: HeldOut | None) -> HeldOut | None:
+        return None if held is None else HeldOut(rebuilt(held.graphs, held.visible), held.visible, held.hidden)
+
     return Division(
-        [to_data(x.numpy(), A)],
+        rebuilt(division.train, division.trainable),
         division.trainable,
         blind(division.validation),
         blind(division.calibration),

@@ -140,7 +140,7 @@ def _over_columns(kernel: Callable[..., Any], operator: FilterOperator, columns:
     threads = torch.get_num_threads()
     if (operator.n + csr[2].size) * columns * order < SERIAL_WORK:
         threads = 1
-    rounds = -(-columns // (BLOCK_COLUMNS * threads))
+    rounds = max(1, -(-columns // (BLOCK_COLUMNS * threads)))
     width = max(1, -(-columns // (rounds * threads)))
     blocks = [(c, min(columns, c + width)) for c in range(0, columns, width)]
     if threads == 1 or len(blocks) == 1:

@@ -99,17 +99,7 @@ def apply(L: FilterOperator | sp.sparray | sp.spmatrix, Z: Tensor, C: Tensor | n
     >>> apply(L, Z, np.array([[0.0, 1.0]])).flatten()  # T_1(L - I) = L - I
     tensor([ 0., -1.])
     """
-    if Z.dim() != 3:
-        raise ValueError(f"Z must have shape (N, M, h) or (N, 1, h), got {tuple(Z.shape)}")
-    if not isinstance(L, FilterOperator):
-        L = FilterOperator.from_laplacian(L, Z.dtype, Z.device)
-    if L.dtype != Z.dtype or L.device != Z.device:
-        L = L.to(Z.device, Z.dtype)
-    C = torch.as_tensor(C).to(device=Z.device, dtype=Z.dtype).detach()
-    if C.dim() != 2 or C.shape[1] < 1:
-        raise ValueError(f"C must have shape (M, K + 1), got {tuple(C.shape)}")
-    if Z.shape[0] != L.n:
-        raise ValueError(f"Z has {Z.shape[0]} rows but the Laplacian has {L.n} nodes")
+    L, C = _matched(L, Z, C)
     if Z.shape[1] not in (1, C.shape[0]):
         raise ValueError(f"Z has {Z.shape[1]} bands but C has {C.shape[0]}; give either as many or one")
     if L.values.numel() == 0:
@@ -125,8 +115,27 @@ def apply_adjoint(L: FilterOperator | sp.sparray | sp.spmatrix, G: Tensor, C: Te
     The adjoint of :func:`apply` on a shared input; for a tight frame ``apply_adjoint(L, apply(L, x, C), C)``
     gives ``x`` back up to the polynomials' error.
     """
+    L, C = _matched(L, G, C)
+    if G.shape[1] != C.shape[0]:
+        raise ValueError(f"G has {G.shape[1]} bands but C has {C.shape[0]}; give as many")
+    return _Contract.apply(G, L, C)
+
+
+def _matched(
+    L: FilterOperator | sp.sparray | sp.spmatrix, Z: Tensor, C: Tensor | np.ndarray
+) -> tuple[FilterOperator, Tensor]:
+    """Operator and coefficients in the precision and on the device of the signal; refuses shapes that do not fit."""
+    if Z.dim() != 3:
+        raise ValueError(f"Z must have shape (N, M, h) or (N, 1, h), got {tuple(Z.shape)}")
+    if not Z.is_floating_point():
+        raise ValueError(f"Z must be float32 or float64, got {Z.dtype}")
     if not isinstance(L, FilterOperator):
-        L = FilterOperator.from_laplacian(L, G.dtype, G.device)
-    if L.dtype != G.dtype or L.device != G.device:
-        L = L.to(G.device, G.dtype)
-    return _Contract.apply(G, L, torch.as_tensor(C).to(device=G.device, dtype=G.dtype).detach())
+        L = FilterOperator.from_laplacian(L, Z.dtype, Z.device)
+    if L.dtype != Z.dtype or L.device != Z.device:
+        L = L.to(Z.device, Z.dtype)
+    C = torch.as_tensor(C).to(device=Z.device, dtype=Z.dtype).detach()
+    if C.dim() != 2 or C.shape[1] < 1:
+        raise ValueError(f"C must have shape (M, K + 1), got {tuple(C.shape)}")
+    if Z.shape[0] != L.n:
+        raise ValueError(f"Z has {Z.shape[0]} rows but the Laplacian has {L.n} nodes")
+    return L, C

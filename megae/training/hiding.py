@@ -29,9 +29,10 @@ class HidingRates:
 def rates_like_holes(cells: Sequence[np.ndarray], hole_rate: float | str, default: float = 0.1) -> HidingRates:
     """Rates that look like the holes to be filled.
 
-    With ``hole_rate="auto"`` each column is hidden as often as it has holes in ``cells``, not less than a tenth of
-    the mean over the columns that have any, and whole rows as often as whole rows are missing. Without any hole, every
-    column is hidden at rate ``default``.
+    With ``hole_rate="auto"`` each column is hidden as often as it has holes in those ``cells`` that have any at all
+    (complete training graphs say nothing about holes), not less than a tenth of the mean over the columns that have
+    any, and whole rows as often as whole rows are missing. Without any hole, every column is hidden at rate
+    ``default``.
 
     Parameters
     ----------
@@ -44,7 +45,7 @@ def rates_like_holes(cells: Sequence[np.ndarray], hole_rate: float | str, defaul
         if not 0 < rate < 1:
             raise ValueError(f"hole_rate must be 'auto' or lie strictly between 0 and 1, got {hole_rate!r}")
         return HidingRates(np.full(D, rate))
-    holes = np.concatenate([np.isnan(c) for c in cells])
+    holes = np.concatenate([np.isnan(c) for c in cells if np.isnan(c).any()] or [np.isnan(c) for c in cells])
     empty = holes.all(axis=1)
     rows = float(empty.mean()) if holes.size else 0.0
     share = holes[~empty].mean(axis=0) if (~empty).any() else np.zeros(D)

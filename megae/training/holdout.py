@@ -111,9 +111,10 @@ def _by_graph(
     calibrators: list[Data] = []
     if len(validation) >= 10 and fractions[1] > 0:
         judges, calibrators, n_calibrate = validation[0::2], validation[1::2], 0
-    judges = judges or [graphs[i] for i in order[:n_judge]]
-    calibrators = calibrators or [graphs[i] for i in order[n_judge : n_judge + n_calibrate]]
-    train = [graphs[i] for i in sorted(order[n_judge + n_calibrate :])]
+    aside, kept = _keeping_columns(graphs, order[: n_judge + n_calibrate], order[n_judge + n_calibrate :])
+    judges = judges or [graphs[i] for i in aside[:n_judge]]
+    calibrators = calibrators or [graphs[i] for i in aside[n_judge:]]
+    train = [graphs[i] for i in sorted(kept)]
     return Division(
         train,
         torch.isfinite(torch.cat([g.x for g in train])),
@@ -121,6 +122,18 @@ def _by_graph(
         _repeatedly_hidden(calibrators, rates, column, generator, at_most=8),
         by_graph=True,
     )
+
+
+def _keeping_columns(graphs: list[Data], aside: np.ndarray, kept: np.ndarray) -> tuple[list[int], list[int]]:
+    """Move graphs from ``aside`` to ``kept`` until those observe every column that any graph does."""
+    out, rest = list(aside), list(kept)
+    seen = np.stack([g.x.isfinite().any(dim=0).numpy() for g in graphs])
+    for e in range(seen.shape[1]):
+        witnesses = [i for i in out if seen[i, e]]
+        if witnesses and not seen[rest, e].any():
+            out.remove(witnesses[0])
+            rest.append(witnesses[0])
+    return out, rest
 
 
 def _repeatedly_hidden(

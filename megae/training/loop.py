@@ -269,5 +269,9 @@ def _seeded(seed: int, step: int, device: torch.device, network: torch.nn.Module
         yield
         return
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
-        torch.manual_seed(int(np.random.SeedSequence([seed, step, 3]).generate_state(1)[0]))
+        drawn = int(np.random.SeedSequence([seed, step, 3]).generate_state(1)[0])
+        torch.default_generator.manual_seed(drawn)
+        if device.type == "cuda":
+            with torch.cuda.device(device):
+                torch.cuda.manual_seed(drawn)
         yield

@@ -58,6 +58,7 @@ class LiveBar(Silent):
     """A rich progress bar with step, loss, validation RMSE, entropy and time left."""
 
     def __init__(self, what: str, total: int) -> None:
+        from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
         from rich.progress import Progress as RichProgress
 
@@ -69,6 +70,7 @@ class LiveBar(Silent):
                 "loss {task.fields[loss]}  val RMSE {task.fields[val_rmse]}  entropy {task.fields[entropy]}  "
                 "{task.fields[left]} left"
             ),
+            console=Console(stderr=True),
         )
         self._task: Any = self._bar.add_task(
             what, total=total, loss="-", val_rmse="-", entropy="-", left="-"
@@ -99,7 +101,7 @@ def make_progress(verbose: int, what: str, total: int) -> Progress:
     """A bar on a terminal, log lines elsewhere, silence with ``verbose=0`` or where rich is missing."""
     if not verbose:
         return Silent()
-    if sys.stderr.isatty() or sys.stdout.isatty():
+    if sys.stderr.isatty():
         with contextlib.suppress(ImportError):
             return LiveBar(what, total)
     _make_audible()

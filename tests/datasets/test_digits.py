@@ -49,9 +49,9 @@ def test_graphs_do_not_share_attributes() -> None:
 
 
 def test_load_knows_its_names(tmp_path: Path) -> None:
-    assert names() == ["digits"]
+    assert "digits" in names()
     assert len(load("digits", root=tmp_path)) == 1797
-    with pytest.raises(ValueError, match="'nope'; known: digits"):
+    with pytest.raises(ValueError, match=r"'nope'; known: .*digits"):
         load("nope")
     with pytest.raises(FileNotFoundError, match="not a folder"):
         load("digits", root=tmp_path / "missing")

@@ -1,0 +1,101 @@
+"""Both implementations of the filter against the eigendecomposition."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from kernel_cases import LAPLACIANS, coefficients, distance, random_laplacian, signal, twin
+
+from megae.kernels import FilterOperator, cpu, sparse
+from megae.kernels.dense import chebyshev_response, exact_filter
+
+TOLERANCE = {torch.float32: 2e-5, torch.float64: 1e-12}
+backends = pytest.mark.parametrize("backend", [cpu, sparse], ids=["numba", "torch"])
+precisions = pytest.mark.parametrize("dtype", list(TOLERANCE), ids=["float32", "float64"])
+shapes = pytest.mark.parametrize(("M", "K", "h"), [(3, 5, 4), (2, 0, 3), (4, 1, 5), (1, 7, 2), (5, 10, 70)])
+
+
+@backends
+@precisions
+@shapes
+@pytest.mark.parametrize("name", LAPLACIANS)
+def test_three_forms_against_the_eigendecomposition(backend, dtype, name, M, K, h):
+    L = LAPLACIANS[name]
+    operator, C = FilterOperator.from_laplacian(L, dtype), coefficients(M, K)
+    weights = torch.from_numpy(C).to(dtype)
+    Z, x = signal(L.shape[0], M, h, dtype), signal(L.shape[0], 1, h, dtype, seed=1)
+    exact = twin(L, Z, C)
+    assert distance(backend.bandwise(operator, Z, weights), exact) < TOLERANCE[dtype]
+    assert distance(backend.expand(operator, x, weights), twin(L, x, C)) < TOLERANCE[dtype]
+    assert distance(backend.contract(operator, Z, weights), exact.sum(axis=1, keepdims=True)) < TOLERANCE[dtype]
+
+
+@backends
+def test_strided_input_is_read_right(backend):
+    L, C = random_laplacian(19), coefficients(3, 6)
+    operator, weights = FilterOperator.from_laplacian(L, torch.float64), torch.from_numpy(C)
+    Z = signal(4, 3, 19).transpose(0, 2)
+    x = signal(19, 2, 8)[:, :1, ::2]
+    assert not Z.is_contiguous()
+    assert not x.is_contiguous()
+    assert distance(backend.bandwise(operator, Z, weights), twin(L, Z.contiguous(), C)) < 1e-12
+    assert distance(backend.expand(operator, x, weights), twin(L, x.contiguous(), C)) < 1e-12
+    summed = twin(L, Z.contiguous(), C).sum(axis=1, keepdims=True)
+    assert distance(backend.contract(operator, Z, weights), summed) < 1e-12
+
+
+def test_input_is_left_as_it_was():
+    operator = FilterOperator.from_laplacian(random_laplacian(12), torch.float64)
+    Z, C = signal(12, 2, 3), torch.from_numpy(coefficients(2, 4))
+    before = Z.clone(), C.clone(), operator.values.clone()
+    for backend in (cpu, sparse):
+        backend.bandwise(operator, Z, C)
+        backend.expand(operator, Z[:, :1], C)
+        backend.contract(operator, Z, C)
+    assert all(torch.equal(a, b) for a, b in zip(before, (Z, C, operator.values), strict=True))
+
+
+@pytest.mark.parametrize("threads", [2, 3, 5])
+@pytest.mark.parametrize("h", [1, 37, 200])
+def test_result_does_not_depend_on_threads(monkeypatch, threads, h):
+    L, C = random_laplacian(40), torch.from_numpy(coefficients(3, 8)).float()
+    operator = FilterOperator.from_laplacian(L)
+    Z = signal(40, 3, h, torch.float32)
+    forms = [(cpu.bandwise, Z), (cpu.expand, Z[:, :1]), (cpu.contract, Z)]
+    alone = [form(operator, z, C) for form, z in forms]
+    used = []
+    pool = cpu._pool
+    monkeypatch.setattr(cpu, "SERIAL_WORK", 0)
+    monkeypatch.setattr(cpu.torch, "get_num_threads", lambda: threads)
+    monkeypatch.setattr(cpu, "_pool", lambda n: used.append(n) or pool(n))
+    for (form, z), expected in zip(forms, alone, strict=True):
+        assert torch.equal(form(operator, z, C), expected)
+    assert set(used) <= {threads}
+    assert used or h == 1
+
+
+def test_column_blocks_cover_every_column_once(monkeypatch):
+    seen = []
+    operator = FilterOperator.from_laplacian(random_laplacian(5))
+    for threads in (1, 2, 4):
+        monkeypatch.setattr(cpu.torch, "get_num_threads", lambda n=threads: n)
+        monkeypatch.setattr(cpu, "SERIAL_WORK", 0)
+        for columns in (1, 2, 63, 64, 65, 129, 1000):
+            seen.clear()
+            cpu._over_columns(lambda *a: seen.append(a[-2:]), operator, columns, 3)
+            blocks = sorted(seen)
+            assert [c for start, stop in blocks for c in range(start, stop)] == list(range(columns))
+            assert max(stop - start for start, stop in blocks) <= cpu.BLOCK_COLUMNS
+
+
+def test_dense_twin_on_a_graph_done_by_hand():
+    L = np.array([[1.0, -1.0], [-1.0, 1.0]])
+    Z = np.array([[[2.0]], [[0.0]]])
+    # eigenvalues 0 (constant) and 2 (alternating): the projections of Z are (1, 1) and (1, -1)
+    out = exact_filter(L, Z, lambda e: np.stack([1.0 * (e < 1), 1.0 * (e > 1)]))
+    assert np.allclose(out[:, 0, 0], [1, 1])
+    assert np.allclose(out[:, 1, 0], [1, -1])
+    C = np.array([[0.5, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    l = np.array([0.0, 0.5, 2.0])
+    assert np.allclose(chebyshev_response(C, l), [[0.5] * 3, l - 1, 2 * (l - 1) ** 2 - 1])
