@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,8 @@ from torch_geometric.data import Data
 
 from megae.columns import Column
 from megae.models import FilterBank, OutputHead, PaperAutoencoder, WaveletAutoencoder
-from megae.training.features import masked_inputs, plain_inputs, propagated_inputs
-from megae.training.task import ImputationNetwork
+from megae.training.features import masked_inputs, plain_inputs, propagated_inputs, row_inputs
+from megae.training.task import ImputationNetwork, Inputs
 
 
 def seed_from(random_state: Any) -> int:
@@ -69,6 +70,7 @@ def build_network(
     unit: np.ndarray,
     binary_loss: str,
     by_graph: bool,
+    use_graph: bool,
     filters: FilterBank,
     seed: int,
 ) -> ImputationNetwork:
@@ -79,11 +81,15 @@ def build_network(
         if config["network"] == "paper":
             body: torch.nn.Module = PaperAutoencoder(E, filters, width=config["hidden"])
             columns = [replace(c, kind="continuous") for c in columns]
-            inputs = masked_inputs
+            inputs: Inputs = masked_inputs
         else:
-            inputs = plain_inputs if by_graph else propagated_inputs
+            inputs = row_inputs
+            if use_graph and by_graph:
+                inputs = plain_inputs
+            elif use_graph:
+                inputs = partial(propagated_inputs, iterations=config["propagation"])
             body = WaveletAutoencoder(
-                (3 if by_graph else 2) * E,
+                (3 if use_graph and by_graph else 2) * E,
                 E,
                 filters,
                 width=config["hidden"],

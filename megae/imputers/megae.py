@@ -48,7 +48,8 @@ class MEGAEImputer(GraphImputer):
     regularize : bool
         False drops the entropy term.
     use_graph : bool
-        False trains the graph-free twin: the same network, every edge dropped.
+        False trains the graph-free twin: the same network on rows alone, without edges, without propagated values and
+        without the means of graphs.
     frame : {"uniform", "log", "paper-log", "adapted", "heat", "sgwt"}, or None for the preset's
     decoder : {"adjoint", "inverse", "gcn", "mlp"}, or None for the preset's
     bands, order : int or None
@@ -57,6 +58,8 @@ class MEGAEImputer(GraphImputer):
         Width of the network and of each band, number of wavelet blocks.
     dropout, gamma, learning_rate, weight_decay, batch_fraction : float or None
         None takes the preset's value.
+    propagation : int or None
+        Iterations of feature propagation in front of the network, where it learns from few graphs.
     max_steps : int or None
         Training steps.
     patience : int or None
@@ -74,7 +77,8 @@ class MEGAEImputer(GraphImputer):
         Also train the graph-free twin and write ``diagnostics_``; about doubles the time of ``fit``.
     device : {"auto", "cpu", "cuda", ...}
     n_jobs : int or None
-        Threads, for torch and the compiled filter alike; None leaves torch's setting.
+        Threads, for torch and the compiled filter alike. None leaves torch's setting, but takes one thread where a step
+        is too small for two to pay.
     random_state : int, RandomState or None
     verbose : int
         0 is silent.
@@ -128,12 +132,13 @@ class MEGAEImputer(GraphImputer):
         learning_rate: float | None = None,
         weight_decay: float | None = None,
         batch_fraction: float | None = None,
+        propagation: int | None = None,
         max_steps: int | None = None,
         patience: int | None = None,
         time_budget: float | None = None,
         hole_rate: float | str = "auto",
         unit: str = "range",
-        binary_loss: str = "brier",
+        binary_loss: str = "cross-entropy",
         validation_fraction: float = 0.1,
         calibration_fraction: float = 0.1,
         diagnose: bool = True,
@@ -169,6 +174,7 @@ class MEGAEImputer(GraphImputer):
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.batch_fraction = batch_fraction
+        self.propagation = propagation
         self.max_steps = max_steps
         self.patience = patience
         self.time_budget = time_budget
@@ -229,7 +235,7 @@ class MEGAEImputer(GraphImputer):
 
     def _fit(self, graphs: list[Data], validation: list[Data]) -> None:
         overrides = {k: getattr(self, k) for k in _OVERRIDES}
-        self.config_ = resolve(self.preset, len(graphs) < MANY_GRAPHS, overrides)
+        self.config_ = resolve(self.preset, len(graphs) < MANY_GRAPHS, tuple(graphs[0].x.shape), overrides)
         if self.config_["max_steps"] < 1:
             raise ValueError(f"max_steps must be at least 1, got {self.config_['max_steps']}")
         if self.unit not in ("range", "std"):
@@ -255,7 +261,7 @@ class MEGAEImputer(GraphImputer):
         self.center_, self.mean_, self.scale_, self.unit_ = standardisation(
             division.train, division.trainable, self.config_["scaling"], self.unit
         )
-        with threads(self.n_jobs):
+        with threads(self.n_jobs, self._work(graphs)):
             self._learn(division, columns, column, rates, device)
 
     def _learn(
@@ -294,7 +300,8 @@ class MEGAEImputer(GraphImputer):
         spectrum = to_adjacency_of(division.train) if c["frame"] == "adapted" else None
         self._filters_from(spectrum)
         network = build_network(
-            c, columns, self.mean_, self.scale_, self.unit_, self.binary_loss, division.by_graph, self._bank, self.seed_
+            c, columns, self.mean_, self.scale_, self.unit_, self.binary_loss, division.by_graph, use_graph,
+            self._bank, self.seed_
         ).to(device)
         exam = self._exam(division.validation, device, use_graph)
         path, resume = self._checkpoint
@@ -408,6 +415,12 @@ class MEGAEImputer(GraphImputer):
             "warnings": notes,
         }
 
+    def _work(self, graphs: list[Data]) -> int:
+        """Numbers in one layer of the network in one training step."""
+        c = self.config_
+        share = c["batch_fraction"] if len(graphs) >= MANY_GRAPHS else 1.0
+        return int(sum(g.x.shape[0] for g in graphs) * share) * max(c["hidden"], graphs[0].x.shape[1])
+
     def _fill(self, graphs: list[Data]) -> list[np.ndarray]:
         values, pool = self._predict(graphs)
         return [values[pool.ptr[k] : pool.ptr[k + 1]] for k in range(pool.n_graphs)]
@@ -416,7 +429,7 @@ class MEGAEImputer(GraphImputer):
         """Values (N, E) in the units of the data, over the nodes of all graphs."""
         device = pick_device(self.device)
         network = self.network_.to(device)
-        with threads(self.n_jobs):
+        with threads(self.n_jobs, self._work(graphs)):
             pool = GraphPool(graphs, self.mean_, self.scale_, device, self.use_graph)
             z = network.predict(pool, pool.whole.observed).double().cpu().numpy()
         return z * self.scale_ + self.mean_, pool
@@ -425,8 +438,8 @@ class MEGAEImputer(GraphImputer):
         """Prediction intervals by split-conformal calibration.
 
         Calibrated on observed cells (or graphs) used neither in training nor for early stopping: over many holes that
-        fall as the calibration cells did, a share ``coverage`` of the true values lies inside. The promise is for all
-        holes together, not for each column.
+        fall as the calibration cells did, a share ``coverage`` of the true values lies inside. The promise holds for
+        each column that has 200 calibration cells or more, and about so for the others, which are calibrated together.
 
         Parameters
         ----------
@@ -525,6 +538,7 @@ _OVERRIDES = (
     "learning_rate",
     "weight_decay",
     "batch_fraction",
+    "propagation",
     "max_steps",
     "patience",
 )

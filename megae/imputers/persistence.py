@@ -95,6 +95,7 @@ def load_imputer(cls: type[I], path: str | os.PathLike[str]) -> I:
         imputer.unit_,
         imputer.binary_loss,
         imputer.by_graph_,
+        imputer.use_graph,
         _read_filters(weights),
         imputer.seed_,
     )

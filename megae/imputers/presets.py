@@ -24,6 +24,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "batch_fraction": 1 / 6,
         "average_decay": 0.999,
         "jitter": 0.5,
+        "propagation": 40,
         "scaling": "standard",
         "patience": None,
     },
@@ -46,21 +47,40 @@ PRESETS: dict[str, dict[str, Any]] = {
         "batch_fraction": 1 / 6,
         "average_decay": 0.0,
         "jitter": 0.0,
+        "propagation": 40,
         "scaling": "range",
         "patience": None,
     },
 }
 
 ONE_GRAPH: dict[str, dict[str, Any]] = {
-    "default": {"max_steps": 600, "dropout": 0.2, "learning_rate": 1e-3, "patience": 10},
+    "default": {"learning_rate": 2e-3, "propagation": 10, "patience": 10},
     "paper": {},
 }
 """What changes when training sees too few graphs to set whole ones aside."""
 
 
-def resolve(preset: str, one_graph: bool, overrides: dict[str, Any]) -> dict[str, Any]:
-    """The preset, what few graphs change in it, and every override that is not None."""
+LARGE_TABLE = 200_000
+"""Cells from which one graph gets fewer steps: each of them already hides tens of thousands of cells."""
+
+
+def resolve(preset: str, one_graph: bool, shape: tuple[int, int], overrides: dict[str, Any]) -> dict[str, Any]:
+    """The preset, what few graphs change in it, and every override that is not None.
+
+    On few graphs, the number of steps follows the size of the table and dropout grows with the number of columns: wide tables are the ones that a network learns by heart.
+
+    Parameters
+    ----------
+    shape : (N, E)
+        Nodes and encoded columns of the first graph.
+    """
     if preset not in PRESETS:
         raise ValueError(f"preset must be one of {', '.join(PRESETS)}, got {preset!r}")
-    base = {**PRESETS[preset], **(ONE_GRAPH[preset] if one_graph else {})}
-    return {**base, **{k: v for k, v in overrides.items() if v is not None}}
+    config = dict(PRESETS[preset])
+    if one_graph:
+        config |= ONE_GRAPH[preset]
+        if preset == "default":
+            rows, width = shape
+            config["dropout"] = round(0.7 * width / (width + 256), 4)
+            config["max_steps"] = 1000 if rows * width < LARGE_TABLE else 250
+    return config | {k: v for k, v in overrides.items() if v is not None}

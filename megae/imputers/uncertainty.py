@@ -14,6 +14,9 @@ from megae.training.task import Exam, ImputationNetwork
 ENOUGH = 50
 """Calibration cells from which a column's errors are drawn from its own."""
 
+MANY = 200
+"""Calibration cells from which a column's interval is its own; it then errs by at most half a point."""
+
 
 @dataclass(frozen=True)
 class Calibration:
@@ -55,13 +58,14 @@ class Calibration:
     def half_width(self, coverage: float) -> np.ndarray:
         """Half the width of the interval of each column, standardised, (E,).
 
-        The k-th smallest absolute score with k = ceil((n + 1) coverage) (Lei et al. 2018); infinite where n is too
-        small for such a coverage.
+        The k-th smallest absolute score with k = ceil((n + 1) coverage) (Lei et al. 2018), among the scores of the column
+        where it has ``MANY``, else among all; infinite where n is too small for such a coverage.
         """
-        n = self.scores.size
-        k = math.ceil((n + 1) * coverage)
-        quantile = np.inf if k > n else float(np.partition(np.abs(self.scores), k - 1)[k - 1])
-        return quantile * self.spread
+        pooled = _quantile(self.scores, coverage)
+        half = np.full(self.spread.size, pooled)
+        for e in np.flatnonzero(np.bincount(self.columns, minlength=half.size) >= MANY):
+            half[e] = _quantile(self.scores[self.columns == e], coverage)
+        return half * self.spread
 
     def draw(
         self, values: np.ndarray, scale: np.ndarray, columns: Sequence[Column], rng: np.random.Generator
@@ -82,6 +86,12 @@ class Calibration:
                 step = self.spread[column.start] * scale[column.start]
                 out[:, column.start] += rng.choice(pool, len(values)) * step
         return out
+
+
+def _quantile(scores: np.ndarray, coverage: float) -> float:
+    n = scores.size
+    k = math.ceil((n + 1) * coverage)
+    return math.inf if k > n else float(np.partition(np.abs(scores), k - 1)[k - 1])
 
 
 def _errors(network: ImputationNetwork, exam: Exam) -> tuple[np.ndarray, np.ndarray]:

@@ -23,6 +23,21 @@ class BandLinear(nn.Module):
         return torch.baddbmm(self.bias, Z.transpose(0, 1), self.weight).transpose(0, 1)
 
 
+class Dropout(nn.Module):
+    """Inverted dropout out of uniform draws: several times faster on CPU than torch's, which draws one by one."""
+
+    def __init__(self, p: float) -> None:
+        super().__init__()
+        if not 0 <= p < 1:
+            raise ValueError(f"dropout must be at least 0 and below 1, got {p}")
+        self.p = p
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.training or self.p == 0:
+            return x
+        return x * (torch.rand_like(x) >= self.p) / (1 - self.p)
+
+
 class Perceptron(nn.Module):
     """x + W_2 gelu(W_1 norm(x)), starting as the identity."""
 
@@ -31,7 +46,7 @@ class Perceptron(nn.Module):
         self.norm = nn.LayerNorm(width)
         self.up = nn.Linear(width, 2 * width)
         self.down = nn.Linear(2 * width, width)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         nn.init.zeros_(self.down.weight)
         nn.init.zeros_(self.down.bias)
 
@@ -102,7 +117,7 @@ class WaveletAutoencoder(nn.Module):
     ) -> None:
         super().__init__()
         self.embed = nn.Linear(inputs, width)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.before = nn.Sequential(*(Perceptron(width, dropout) for _ in range(2)))
         self.wavelets = nn.ModuleList(WaveletBlock(width, band_width, filters) for _ in range(blocks))
         self.between = nn.ModuleList(Perceptron(width, dropout) for _ in range(blocks))

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from megae.columns import Column
 
@@ -40,6 +39,10 @@ class OutputHead(nn.Module):
 
     mean: Tensor
     scale: Tensor
+    squared: Tensor
+    is_binary: Tensor
+    is_categorical: Tensor
+    is_count: Tensor
     weight: Tensor
     logit: Tensor
 
@@ -76,6 +79,8 @@ class OutputHead(nn.Module):
             return raw
         values = raw
         bounded = (raw + self.logit).clamp(-RAW_LIMIT, RAW_LIMIT)
+        if (self.kinds == "binary").all():
+            return self._standardise(bounded.sigmoid())
         if (self.kinds == "binary").any():
             values = torch.where(self.is_binary, self._standardise(bounded.sigmoid()), values)
         if (self.kinds == "count").any():
@@ -101,21 +106,23 @@ class OutputHead(nn.Module):
         values, truth : Tensor of shape (N, E), standardised
         hidden : bool Tensor of shape (N, E)
         """
-        count = hidden.sum().clamp_min(1)
-        squares = ((values - truth) * self.weight).square()
+        asked = hidden.to(values.dtype)
+        count = asked.sum().clamp_min(1)
+        loss = values.new_zeros(())
+        if self.squared.any():
+            on_squares = asked * self.squared
+            squares = ((values - truth) * self.weight).square()
+            rooted = on_squares.sum()
+            loss = _root((squares * on_squares).sum() / rooted.clamp_min(1)) * (rooted / count)
         if self.plain:
-            return _root(torch.where(hidden, squares, 0.0).sum() / count)
-        on_squares = hidden & self.squared
-        rooted = on_squares.sum()
-        loss = _root(torch.where(on_squares, squares, 0.0).sum() / rooted.clamp_min(1)) * (rooted / count)
+            return loss
         values, truth = self._restore(values), self._restore(truth)
         if (self.kinds == "binary").any() and self.binary_loss == "cross-entropy":
-            p = values.clamp(1e-7, 1 - 1e-7)
-            nll = F.binary_cross_entropy(p, truth.clamp(0, 1), reduction="none")
-            loss = loss + torch.where(hidden & self.is_binary, nll, 0.0).sum() / count
+            likelihood = (1 - (values - truth).abs()).clamp(1e-7, 1.0)
+            loss = loss - (likelihood.log() * (asked * self.is_binary)).sum() / count
         if self.groups:
             nll = -truth * values.clamp_min(1e-7).log()
-            loss = loss + torch.where(hidden & self.is_categorical, nll, 0.0).sum() / count
+            loss = loss + (nll * (asked * self.is_categorical)).sum() / count
         if (self.kinds == "count").any():
             loss = loss + torch.where(hidden & self.is_count, self._deviance(values, truth), 0.0).sum() / count
         return loss

@@ -59,10 +59,14 @@ def read_tensors(
     try:
         with safe_open(path, framework="pt") as file:
             meta = file.metadata() or {}
-            header = json.loads(meta.get("megae", "null"))
-            if not isinstance(header, dict) or header.get("format") != expected:
+            try:
+                header = json.loads(meta.get("megae", "null"))
+            except json.JSONDecodeError:
+                header = None
+            ours = isinstance(header, dict) and header.get("format") == expected
+            if not ours or not isinstance(header.get("version"), int):
                 raise ValueError(f"{path} is not a {expected} file; it was written by something else")
-            if int(header["version"]) > newest:
+            if header["version"] > newest:
                 raise ValueError(
                     f"{path} has format version {header['version']}, this megae reads up to {newest}; upgrade megae"
                 )

@@ -11,23 +11,29 @@ from megae.training.pool import GraphBatch
 
 def plain_inputs(batch: GraphBatch, visible: Tensor) -> Tensor:
     """Standardised visible values, what is visible, and each graph's mean of what is visible: (N, 3 E)."""
-    z = torch.where(visible, batch.values, 0.0)
-    shown = visible.to(z.dtype)
+    shown = visible.to(batch.values.dtype)
+    z = batch.values * shown
     shape = (batch.n_graphs, z.shape[1])
     total = z.new_zeros(shape).index_add_(0, batch.graph, z)
     count = z.new_zeros(shape).index_add_(0, batch.graph, shown)
     return torch.cat([z, shown, (total / count.clamp_min(1.0))[batch.graph]], dim=1)
 
 
-def propagated_inputs(batch: GraphBatch, visible: Tensor, iterations: int = 40) -> Tensor:
+def propagated_inputs(batch: GraphBatch, visible: Tensor, iterations: int) -> Tensor:
     """Visible values propagated into the holes, and what is visible: (N, 2 E)."""
-    z = torch.where(visible, batch.values, 0.0)
-    return torch.cat([propagate(batch.operator, z, visible, iterations), visible.to(z.dtype)], dim=1)
+    shown = visible.to(batch.values.dtype)
+    return torch.cat([propagate(batch.operator, batch.values * shown, visible, iterations), shown], dim=1)
+
+
+def row_inputs(batch: GraphBatch, visible: Tensor) -> Tensor:
+    """Standardised visible values and what is visible, nothing of the graph: (N, 2 E)."""
+    shown = visible.to(batch.values.dtype)
+    return torch.cat([batch.values * shown, shown], dim=1)
 
 
 def masked_inputs(batch: GraphBatch, visible: Tensor) -> Tensor:
     """X * R, the Z^(0) of equation 5: (N, E)."""
-    return torch.where(visible, batch.values, 0.0)
+    return batch.values * visible
 
 
 @torch.no_grad()
@@ -46,7 +52,8 @@ def propagate(operator: FilterOperator, z: Tensor, visible: Tensor, iterations: 
     if operator.values.numel() == 0:
         return z
     minus_S = torch.tensor([[0.0, -1.0]])
+    hole = (~visible).to(z.dtype)
     current = z
     for _ in range(iterations):
-        current = torch.where(visible, z, apply(operator, current.unsqueeze(1), minus_S).squeeze(1))
+        current = torch.addcmul(z, hole, apply(operator, current.unsqueeze(1), minus_S).squeeze(1))
     return current

@@ -119,7 +119,7 @@ def _by_graph(
         train,
         torch.isfinite(torch.cat([g.x for g in train])),
         _repeatedly_hidden(judges, rates, column, generator, at_most=4),
-        _repeatedly_hidden(calibrators, rates, column, generator, at_most=8),
+        _repeatedly_hidden(calibrators, _on_top(calibrators, rates, column), column, generator, at_most=8),
         by_graph=True,
     )
 
@@ -134,6 +134,21 @@ def _keeping_columns(graphs: list[Data], aside: np.ndarray, kept: np.ndarray) ->
             out.remove(witnesses[0])
             rest.append(witnesses[0])
     return out, rest
+
+
+def _on_top(graphs: list[Data], rates: HidingRates, column: Tensor) -> HidingRates:
+    """``rates`` thinned out, in the same proportion throughout, where the graphs have such holes already.
+
+    Cells are then predicted from about as much as is seen when real holes are filled, so that errors are as large.
+    """
+    if not graphs:
+        return rates
+    holes = ~torch.isfinite(torch.cat([g.x for g in graphs])).numpy()
+    there = holes[:, np.unique(column.numpy(), return_index=True)[1]].mean(axis=0)
+    wanted = 1 - (1 - rates.columns) * (1 - rates.rows)
+    missing = (wanted - there) / np.maximum(1 - there, 1e-9) / wanted
+    share = float(np.clip(missing.min(), 0.1, 1.0))
+    return HidingRates(rates.columns * share, rates.rows * share)
 
 
 def _repeatedly_hidden(

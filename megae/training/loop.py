@@ -17,7 +17,7 @@ from megae.training.hiding import HidingRates, hide, step_generator
 from megae.training.pool import GraphPool
 from megae.training.progress import make_progress
 from megae.training.schedule import Clock, average_decay, one_cycle
-from megae.training.task import Exam, ImputationNetwork, exam_rmse
+from megae.training.task import Exam, ImputationNetwork, exam_scores
 
 
 @dataclass(frozen=True)
@@ -112,6 +112,8 @@ class Trainer:
             fused=pool.device.type == "cuda",
         )
         self.outcome = Outcome()
+        self.scores = np.empty(0)
+        self.best_scores = np.empty(0)
 
     def run(self) -> Outcome:
         """Train; leaves the best averaged weights in the network."""
@@ -133,7 +135,7 @@ class Trainer:
                         self._save(clock)
                     elif s.verbose:
                         progress.advance(step + 1, clock.remaining(step + 1))
-                if outcome.stopped == "time" and outcome.steps and outcome.history[-1]["step"] < outcome.steps:
+                if outcome.stopped == "time" and outcome.steps % s.eval_every:
                     self._evaluate(outcome.steps, float(loss), float(entropy), clock)
             except KeyboardInterrupt:
                 outcome.stopped = "interrupted"
@@ -143,6 +145,7 @@ class Trainer:
                     stacklevel=2,
                 )
         outcome.seconds = clock.elapsed()
+        self._settle()
         self._load_weights(self.best)
         self.network.eval()
         return outcome
@@ -163,7 +166,7 @@ class Trainer:
         jitter = 1.0 + s.jitter * (2.0 * float(np.random.default_rng([s.seed, step, 1]).random()) - 1.0)
         hidden = hide(allowed, self.column, self._rates, self.rates.rows, generator, jitter)
         self.network.train()
-        with _seeded(s.seed, step, self.pool.device, self.network):
+        with _seeded(s.seed, step, self.pool.device):
             loss, entropy = self.network.objective(batch, allowed, hidden, s.gamma)
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
@@ -190,13 +193,16 @@ class Trainer:
         if self.exam is not None:
             current = [w.detach().clone() for w in self.weights]
             self._load_weights(self.average)
-            score = exam_rmse(self.network, self.exam, self.weight)
+            self.scores = exam_scores(self.network, self.exam, self.weight)
+            score = float(self.scores.mean()) if self.scores.size else float("nan")
             self._load_weights(current)
         figures = {"step": step, "loss": loss, "val_rmse": score, "entropy": entropy, "seconds": clock.elapsed()}
-        outcome.history.append(figures)
+        if step > 0:
+            outcome.history.append(figures)
         if np.isnan(score) or score < outcome.best_rmse:
             outcome.best_step = step
             outcome.best_rmse = float("inf") if np.isnan(score) else score
+            self.best_scores = self.scores
             for kept, now in zip(self.best, self.average, strict=True):
                 kept.copy_(now)
         patience = self.settings.patience
@@ -205,6 +211,22 @@ class Trainer:
             if since >= patience:
                 outcome.stopped = "patience"
         return figures
+
+    def _settle(self) -> None:
+        """Prefer the end of a finished run unless an earlier step was better by over one standard error.
+
+        The learning rate has come down to nothing by then; the smallest of many scores on few validation graphs is
+        often luck. The error is that of the mean difference over validation graphs; one graph has none, and keeps its
+        best step.
+        """
+        outcome = self.outcome
+        if outcome.stopped not in ("steps", "time") or outcome.best_step == outcome.steps or self.scores.size < 2:
+            return
+        worse = self.scores - self.best_scores
+        if worse.mean() <= worse.std(ddof=1) / np.sqrt(worse.size):
+            outcome.best_step, outcome.best_rmse = outcome.steps, float(self.scores.mean())
+            for kept, now in zip(self.best, self.average, strict=True):
+                kept.copy_(now)
 
     @torch.no_grad()
     def _load_weights(self, source: list[Tensor]) -> None:
@@ -233,6 +255,8 @@ class Trainer:
                 "stopped": outcome.stopped,
                 "seconds": clock.elapsed(),
                 "history": outcome.history,
+                "scores": self.scores.tolist(),
+                "best_scores": self.best_scores.tolist(),
             },
         )
 
@@ -249,13 +273,14 @@ class Trainer:
             )
         for name in ("best_step", "best_rmse", "steps", "stopped", "seconds", "history"):
             setattr(outcome, name, header[name])
+        self.scores, self.best_scores = np.array(header["scores"]), np.array(header["best_scores"])
         self._load_weights([tensors[f"weight.{i}"] for i in range(len(self.weights))])
         for i, w in enumerate(self.weights):
             self.average[i].copy_(tensors[f"average.{i}"])
             self.best[i].copy_(tensors[f"best.{i}"])
             prefix, suffix = "optimizer.", f".{i}"
             self.optimizer.state[w] = {
-                k.removeprefix(prefix).removesuffix(suffix): v.to(w.device) if v.dim() else v
+                k.removeprefix(prefix).removesuffix(suffix): v.to(w.device)
                 for k, v in tensors.items()
                 if k.startswith(prefix) and k.endswith(suffix)
             }
@@ -263,11 +288,8 @@ class Trainer:
 
 
 @contextlib.contextmanager
-def _seeded(seed: int, step: int, device: torch.device, network: torch.nn.Module) -> Any:
+def _seeded(seed: int, step: int, device: torch.device) -> Any:
     """Give dropout its own draws and leave the global generators as they were."""
-    if not any(isinstance(m, torch.nn.Dropout) and m.p > 0 for m in network.modules()):
-        yield
-        return
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
         drawn = int(np.random.SeedSequence([seed, step, 3]).generate_state(1)[0])
         torch.default_generator.manual_seed(drawn)

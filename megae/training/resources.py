@@ -22,16 +22,29 @@ def pick_device(device: str) -> torch.device:
     return chosen
 
 
+SMALL_WORK = 1 << 18
+"""Numbers in a layer below which waiting for a second thread costs more than it does."""
+
+
 @contextlib.contextmanager
-def threads(n_jobs: int | None) -> Iterator[None]:
-    """Run with ``n_jobs`` threads (-1: every core) in torch and the compiled filter, then restore the setting."""
-    if n_jobs is None:
-        yield
-        return
+def threads(n_jobs: int | None, work: int) -> Iterator[None]:
+    """Run with ``n_jobs`` threads in torch and the compiled filter, then restore the setting.
+
+    Parameters
+    ----------
+    n_jobs : int or None
+        -1 is every core; None leaves the setting, or takes one thread for less than ``SMALL_WORK``.
+    work : int
+        Numbers in one layer of the network.
+    """
     if n_jobs == 0:
         raise ValueError("n_jobs must be a positive number of threads, -1 for every core, or None")
     before = torch.get_num_threads()
-    torch.set_num_threads(n_jobs if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + n_jobs))
+    if n_jobs is None:
+        wanted = 1 if work < SMALL_WORK else before
+    else:
+        wanted = n_jobs if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + n_jobs)
+    torch.set_num_threads(wanted)
     try:
         yield
     finally:

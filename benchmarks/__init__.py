@@ -1,0 +1,1 @@
+"""Measurements, each a command that writes its record under ``benchmarks/results``."""
