@@ -236,6 +236,29 @@ def test_a_resumed_run_ends_in_the_same_bits(tmp_path, monkeypatch, stop):
     assert [h["val_rmse"] for h in outcome.history] == [h["val_rmse"] for h in expected.history]
 
 
+def test_a_best_step_before_the_kill_is_remembered(tmp_path, monkeypatch):
+    scores = iter([9.0, 5.0, 3.0, 4.0, 6.0])
+    monkeypatch.setattr("megae.training.loop.exam_scores", lambda *_: np.array([next(scores)]))
+    path = tmp_path / "state"
+    first, _ = trainer(k=1, max_steps=20, checkpoint=path)
+    step, kept = first._step, []
+
+    def killed(at, progress):
+        if at == 10:
+            kept.extend(a.clone() for a in first.average)
+        if at == 12:
+            raise RuntimeError("killed")
+        return step(at, progress)
+
+    monkeypatch.setattr(first, "_step", killed)
+    with pytest.raises(RuntimeError, match="killed"):
+        first.run()
+    again, _ = trainer(k=1, max_steps=20, checkpoint=path, resume=True)
+    outcome = again.run()
+    assert (outcome.best_step, outcome.best_rmse, outcome.steps) == (10, 3.0, 20)
+    assert same(weights(again), kept)
+
+
 def test_resume_refuses_a_checkpoint_of_another_run(tmp_path):
     path = tmp_path / "state"
     first, _ = trainer(max_steps=5, checkpoint=path, fingerprint="one")
