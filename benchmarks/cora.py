@@ -1,7 +1,7 @@
 """Cora (largest component, 2,485 nodes, 1,433 words) at 50 % MCAR: RMSE over the holes, time and peak memory.
 
-Beside MEGAE: the column mean, feature propagation, and the best blend mean + a (propagation - mean) with ``a`` chosen on
-the test holes themselves, which no honest method could do: an upper bound on blending.
+Beside MEGAE: the column mean, feature propagation, and the best blend mean + a (propagation - mean) with ``a`` chosen
+on the test holes themselves, which no honest method could do: an upper bound on blending.
 
     MEGAE_DATA=... python -m benchmarks.cora
 """

@@ -100,9 +100,7 @@ def infer_kinds(
     return columns
 
 
-def _requested_kinds(
-    requested: str | Mapping[str, str] | Sequence[str], names: Sequence[str]
-) -> dict[int, str]:
+def _requested_kinds(requested: str | Mapping[str, str] | Sequence[str], names: Sequence[str]) -> dict[int, str]:
     if isinstance(requested, str):
         if requested != "auto":
             raise ValueError(f"column_types must be 'auto', a mapping or a list, got {requested!r}")
@@ -111,9 +109,7 @@ def _requested_kinds(
         position = {name: j for j, name in enumerate(names)}
         unknown = [name for name in requested if name not in position]
         if unknown:
-            raise ValueError(
-                f"column_types names {unknown[0]!r}, which is not a column; columns are {list(names)[:8]}"
-            )
+            raise ValueError(f"column_types names {unknown[0]!r}, which is not a column; columns are {list(names)[:8]}")
         wanted = {position[name]: kind for name, kind in requested.items()}
     else:
         if len(requested) != len(names):
@@ -153,9 +149,7 @@ def collapse(encoded: np.ndarray, columns: Sequence[Column]) -> np.ndarray:
     if all(c.kind != "categorical" for c in columns):
         return encoded
     cells = [
-        encoded[:, c.start : c.stop].argmax(axis=1).astype(float)
-        if c.kind == "categorical"
-        else encoded[:, c.start]
+        encoded[:, c.start : c.stop].argmax(axis=1).astype(float) if c.kind == "categorical" else encoded[:, c.start]
         for c in columns
     ]
     return np.stack(cells, axis=1)

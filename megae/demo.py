@@ -255,9 +255,7 @@ def print_table(result: dict[str, Any]) -> None:
     )
     console = Console()
     if not console.is_terminal:
-        print(
-            title, "", *table_lines(result), "", summary_line(result), f"Report: {result['report']}", sep="\n"
-        )
+        print(title, "", *table_lines(result), "", summary_line(result), f"Report: {result['report']}", sep="\n")
         return
     from rich.table import Table
 
@@ -267,9 +265,7 @@ def print_table(result: dict[str, Any]) -> None:
         table.add_column(name, justify="right")
     for row in sorted(result["rows"], key=lambda row: row["rmse"]):
         style = "bold cyan" if row["method"] == "megae" else None
-        table.add_row(
-            row["label"], f"{row['rmse']:.4f}", f"{row['mae']:.4f}", f"{row['seconds']:.1f}", style=style
-        )
+        table.add_row(row["label"], f"{row['rmse']:.4f}", f"{row['mae']:.4f}", f"{row['seconds']:.1f}", style=style)
     console.print(table)
     console.print(summary_line(result), highlight=False)
     console.print(f"Report: {result['report']}", highlight=False, soft_wrap=True)

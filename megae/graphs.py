@@ -103,9 +103,7 @@ def _from_frame(frame: Any, n: int, labels: Any, unknown_nodes: str) -> sp.csr_a
     import pandas as pd
 
     if frame.shape[1] < 2:
-        raise ValueError(
-            "an edge table needs two columns, one per endpoint, and may have a column named 'weight'"
-        )
+        raise ValueError("an edge table needs two columns, one per endpoint, and may have a column named 'weight'")
     weight_column = "weight" if "weight" in frame.columns else None
     ends = [c for c in frame.columns if c != weight_column][:2]
     index = pd.RangeIndex(n) if labels is None else pd.Index(labels)
@@ -122,9 +120,7 @@ def _from_frame(frame: Any, n: int, labels: Any, unknown_nodes: str) -> sp.csr_a
         )
     if weight_column is None and frame.shape[1] > 2 and pd.api.types.is_numeric_dtype(frame.dtypes.iloc[2]):
         weight_column = frame.columns[2]
-    weights = (
-        None if weight_column is None else frame[weight_column].to_numpy(dtype=np.float64, na_value=np.nan)
-    )
+    weights = None if weight_column is None else frame[weight_column].to_numpy(dtype=np.float64, na_value=np.nan)
     return _from_edges(edges[:, ~lost], None if weights is None else weights[~lost], n, unknown_nodes)
 
 
@@ -175,9 +171,7 @@ def knn_adjacency(cells: np.ndarray, k: int = 10) -> sp.csr_array:
     if n < 2 or not varies.any():
         return sp.csr_array((n, n))
     k = min(k, n - 1)
-    return symmetrized_adjacency(
-        kneighbors_graph(centred[:, varies] / spread[varies], k, mode="connectivity")
-    )
+    return symmetrized_adjacency(kneighbors_graph(centred[:, varies] / spread[varies], k, mode="connectivity"))
 
 
 def data_weights(data: Data) -> np.ndarray | None:

@@ -67,8 +67,7 @@ def check_finite(cells: np.ndarray, names: Sequence[str]) -> None:
     if infinite.any():
         i, j = np.argwhere(infinite)[0]
         raise ValueError(
-            f"X contains infinity, at row {i}, column {names[j]!r}; replace infinite values by NaN to have "
-            "them filled"
+            f"X contains infinity, at row {i}, column {names[j]!r}; replace infinite values by NaN to have them filled"
         )
     if cells.size and np.isnan(cells).all():
         raise ValueError("X is all holes: no cell is observed, so there is nothing to learn from")
@@ -116,9 +115,7 @@ def _read_sparse(X: Any) -> Table:
     def restore(filled: np.ndarray) -> Any:
         out = coo.copy()
         values = out.data if np.issubdtype(out.dtype, np.floating) else out.data.astype(np.float64)
-        out.data = np.where(np.isnan(values), filled[out.coords[0], out.coords[1]], values).astype(
-            values.dtype
-        )
+        out.data = np.where(np.isnan(values), filled[out.coords[0], out.coords[1]], values).astype(values.dtype)
         result = out.asformat(X.format)
         return result if isinstance(X, sp.sparray) else sp.coo_matrix(result).asformat(X.format)
 
@@ -169,8 +166,7 @@ def _numbers(column: Any, name: Any) -> np.ndarray:
 
     if not pd.api.types.is_object_dtype(column.dtype) and not pd.api.types.is_string_dtype(column.dtype):
         raise ValueError(
-            f"column {name!r} has dtype {column.dtype}, which cannot be filled; drop it or turn it into "
-            "numbers first"
+            f"column {name!r} has dtype {column.dtype}, which cannot be filled; drop it or turn it into numbers first"
         )
     for label, value in column.items():
         if not pd.isna(value) and not isinstance(value, (int, float, bool, np.number, np.bool_)):

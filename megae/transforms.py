@@ -47,9 +47,7 @@ class Impute(BaseTransform):
     True
     """
 
-    def __init__(
-        self, imputer: GraphImputer | str | None = None, *, mask_attr: str | None = None, **kw: Any
-    ) -> None:
+    def __init__(self, imputer: GraphImputer | str | None = None, *, mask_attr: str | None = None, **kw: Any) -> None:
         if isinstance(imputer, GraphImputer):
             if kw:
                 raise TypeError(

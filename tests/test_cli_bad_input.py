@@ -161,9 +161,7 @@ def test_unwritable_folder(folder, capsys, monkeypatch):
     refused(folder, capsys, args, "cannot write into the folder", "choose another folder")
 
 
-@pytest.mark.parametrize(
-    "which", ["megae.io.delimited.DelimitedFile.write_filled", "megae.report.impute.write_report"]
-)
+@pytest.mark.parametrize("which", ["megae.io.delimited.DelimitedFile.write_filled", "megae.report.impute.write_report"])
 def test_full_disk_while_writing_loses_nothing(folder, capsys, monkeypatch, which):
     (folder / "o.csv").write_text("precious")
     (folder / "r.html").write_text("precious too")

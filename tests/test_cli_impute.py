@@ -79,9 +79,7 @@ def test_order_of_rows_does_not_matter(folder):
     lines = NODES.split("\r\n")
     (folder / "turned.csv").write_bytes("\r\n".join([lines[0], *reversed(lines[1:-1]), ""]).encode())
     for name in ("nodes", "turned"):
-        run(
-            f"{name}.csv", "--edges", "edges.csv", "--out", f"{name}-o.csv", "--method", "feature-propagation"
-        )
+        run(f"{name}.csv", "--edges", "edges.csv", "--out", f"{name}-o.csv", "--method", "feature-propagation")
     first = pd.read_csv("nodes-o.csv").set_index("id").sort_index()
     second = pd.read_csv("turned-o.csv").set_index("id").sort_index()
     pd.testing.assert_frame_equal(first, second, rtol=1e-6)
@@ -90,9 +88,7 @@ def test_order_of_rows_does_not_matter(folder):
 def test_edges_matter(folder):
     (folder / "other.csv").write_text("source,target\nn2,n4\n")
     for name in ("edges", "other"):
-        run(
-            "nodes.csv", "--edges", f"{name}.csv", "--out", f"{name}-o.csv", "--method", "feature-propagation"
-        )
+        run("nodes.csv", "--edges", f"{name}.csv", "--out", f"{name}-o.csv", "--method", "feature-propagation")
     assert pd.read_csv("edges-o.csv")["income"][1] != pd.read_csv("other-o.csv")["income"][1]
 
 
@@ -232,9 +228,7 @@ def _write_with_holes(path, table, A, write_table):
         graph = nx.Graph()
         for i, key in enumerate(table.ids):
             values = {c.name: c.series[i] for c in table.fillable}
-            graph.add_node(
-                key, **{k: v.item() if hasattr(v, "item") else v for k, v in values.items() if pd.notna(v)}
-            )
+            graph.add_node(key, **{k: v.item() if hasattr(v, "item") else v for k, v in values.items() if pd.notna(v)})
         coo = A.tocoo()
         for u, v, w in zip(coo.row, coo.col, coo.data, strict=True):
             graph.add_edge(table.ids[u], table.ids[v], weight=float(w))

@@ -112,12 +112,8 @@ def test_keep_in_range():
         Column("empty", "continuous", 5, 6),
     ]
     far = np.array([[-9.0] * 6, [9.0] * 6])
-    np.testing.assert_array_equal(
-        keep_in_range(far, columns, clip=False), [[0, 0, -9, 0, 0, -9], [1, 9, 9, 1, 1, 9]]
-    )
-    np.testing.assert_array_equal(
-        keep_in_range(far, columns, clip=True), [[0, 2, -1, 0, 0, -9], [1, 5, 1, 1, 1, 9]]
-    )
+    np.testing.assert_array_equal(keep_in_range(far, columns, clip=False), [[0, 0, -9, 0, 0, -9], [1, 9, 9, 1, 1, 9]])
+    np.testing.assert_array_equal(keep_in_range(far, columns, clip=True), [[0, 2, -1, 0, 0, -9], [1, 5, 1, 1, 1, 9]])
 
 
 def test_a_column_survives_json():

@@ -104,9 +104,7 @@ def test_small_run_writes_report_and_result(tmp_path: Path, small: list[Any]) ->
     assert [row["rmse"] for row in again["rows"]] == [row["rmse"] for row in result["rows"]]
 
 
-def test_no_method_sees_what_is_hidden(
-    tmp_path: Path, small: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_method_sees_what_is_hidden(tmp_path: Path, small: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Changing the hidden truth of test and validation images changes no filled value."""
     seen: list[np.ndarray] = []
     honest_score = demo.score
@@ -141,9 +139,7 @@ def example_result() -> dict[str, Any]:
         dict(method="image-knn", label="KNN over whole images", rmse=0.125, mae=0.08, seconds=12.3),
         dict(method="megae", label="MEGAE", rmse=0.15, mae=0.1, seconds=99.0),
     ]
-    return dict(
-        rows=rows, split=dict(test=359), rate=0.3, n_holes=6900, seed=0, report="megae-demo/report.html"
-    )
+    return dict(rows=rows, split=dict(test=359), rate=0.3, n_holes=6900, seed=0, report="megae-demo/report.html")
 
 
 def test_table_is_plain_text_off_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
@@ -163,9 +159,7 @@ def test_table_is_plain_text_off_a_terminal(capsys: pytest.CaptureFixture[str]) 
     assert lines[-1] == "Report: megae-demo/report.html"
 
 
-def test_table_is_drawn_on_a_terminal(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_table_is_drawn_on_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "120")
     demo.print_table(example_result())

@@ -98,9 +98,7 @@ def small_wheel(make: ModuleType, folder: Path, monkeypatch: pytest.MonkeyPatch,
     return path
 
 
-def test_make_reads_names_and_neighbours(
-    make: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_make_reads_names_and_neighbours(make: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wheel = small_wheel(make, tmp_path, monkeypatch, "3\n0 1\n2\n1 1\n2\n2 2\n0 1\n")
     make.make(wheel, tmp_path)
     assert (tmp_path / "edges.csv").read_text() == "source,target\nA,C\nB,C\n"

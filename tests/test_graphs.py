@@ -52,9 +52,7 @@ WEIGHTED = {
     "edge table, nullable": frame().convert_dtypes(),
     "Data.edge_weight": Data(edge_index=torch.from_numpy(ENDS), edge_weight=torch.from_numpy(WEIGHTS)),
     "Data.edge_attr": Data(edge_index=torch.from_numpy(ENDS), edge_attr=torch.from_numpy(WEIGHTS)),
-    "Data.edge_attr (E, 1)": Data(
-        edge_index=torch.from_numpy(ENDS), edge_attr=torch.from_numpy(WEIGHTS)[:, None]
-    ),
+    "Data.edge_attr (E, 1)": Data(edge_index=torch.from_numpy(ENDS), edge_attr=torch.from_numpy(WEIGHTS)[:, None]),
 }
 
 
@@ -118,9 +116,7 @@ def test_zero_weight_is_no_edge():
 
 
 def test_edge_index_of_two_edges():
-    np.testing.assert_array_equal(
-        adjacency(np.array([[0, 1], [2, 2]]), 3).toarray(), [[0, 0, 1], [0, 0, 1], [1, 1, 0]]
-    )
+    np.testing.assert_array_equal(adjacency(np.array([[0, 1], [2, 2]]), 3).toarray(), [[0, 0, 1], [0, 0, 1], [1, 1, 0]])
 
 
 @pytest.mark.parametrize("weight", [-1.0, np.nan, np.inf])
@@ -128,9 +124,7 @@ def test_bad_weights_are_refused(weight):
     bad = frame()
     bad.loc[1, "weight"] = weight
     for graph in (bad, bad.convert_dtypes(), sp.coo_array((bad["weight"], tuple(ENDS)), shape=(5, 5))):
-        with pytest.raises(
-            ValueError, match=r"edge \(1, 2\) has weight .*; weights must be finite and at least 0"
-        ):
+        with pytest.raises(ValueError, match=r"edge \(1, 2\) has weight .*; weights must be finite and at least 0"):
             adjacency(graph, 5)
 
 
@@ -142,9 +136,7 @@ def test_repeated_labels_are_refused():
 
 def test_unknown_nodes():
     edges = pd.DataFrame({"u": ["a", "a"], "v": ["b", "z"]})
-    with pytest.raises(
-        ValueError, match="edge table row 1: node 'z' is not a row of X; add it there or pass"
-    ):
+    with pytest.raises(ValueError, match="edge table row 1: node 'z' is not a row of X; add it there or pass"):
         adjacency(edges, 2, labels=["a", "b"])
     assert adjacency(edges, 2, labels=["a", "b"], unknown_nodes="drop").nnz == 2
     assert adjacency(np.array([[0, 1], [1, 9]]), 2, unknown_nodes="drop").nnz == 2

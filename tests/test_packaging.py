@@ -66,9 +66,7 @@ HIDE = """
 def run_python(code: str) -> None:
     """Run code in a fresh interpreter that finds this tree first."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=240, env=environment
-    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=240, env=environment)
     assert done.returncode == 0, done.stderr
 
 
@@ -76,9 +74,7 @@ def run_fit(target: Path, hidden: tuple[str, ...]) -> dict[str, np.ndarray]:
     """Fit in a fresh interpreter in which the packages ``hidden`` are as good as not installed."""
     lines = [f"hidden, target = {hidden!r}, {str(target)!r}", HIDE, FIT]
     if hidden:
-        lines.append(
-            "loaded = {m.partition('.')[0] for m in sys.modules} & set(hidden)\nassert not loaded, loaded"
-        )
+        lines.append("loaded = {m.partition('.')[0] for m in sys.modules} & set(hidden)\nassert not loaded, loaded")
     run_python("\n".join(textwrap.dedent(part) for part in lines))
     with np.load(target, allow_pickle=False) as archive:
         return dict(archive)

@@ -145,9 +145,7 @@ def check_outputs(outputs: dict[str, Path | None], inputs: Sequence[Path | None]
         if path.exists() and not path.is_file():
             raise InputError(f"{option} {path} exists and is not a file; choose another name")
         if path.exists() and not force:
-            raise InputError(
-                f"{option} {path} exists already; choose another name or pass --force to replace it"
-            )
+            raise InputError(f"{option} {path} exists already; choose another name or pass --force to replace it")
         _check_folder(option, Path(real).parent)
 
 
@@ -190,9 +188,7 @@ def make_imputer(method: str, options: dict[str, Any], flags: dict[str, str]) ->
     known = inspect.signature(cls.__init__).parameters
     for name, flag in flags.items():
         if options.get(name) is not None and name not in known:
-            raise InputError(
-                f"{flag} does not apply to the method {method!r}; leave it out or use --method megae"
-            )
+            raise InputError(f"{flag} does not apply to the method {method!r}; leave it out or use --method megae")
     return cls(**{name: value for name, value in options.items() if value is not None and name in known})
 
 

@@ -26,9 +26,7 @@ def demo(
     device: DeviceOption = Device.auto,
     json_output: JsonOption = False,
     quiet: QuietOption = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace a report.html that is not from a demo.")
-    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace a report.html that is not from a demo.")] = False,
 ) -> None:
     """See it work: fill missing pixels of handwritten digits and compare with other methods.
 
@@ -38,9 +36,7 @@ def demo(
 
     check_device(device)
     with working(quiet=quiet, as_json=json_output) as messages:
-        result = run_demo(
-            out, seed=seed, device=device.value, verbose=0 if quiet or json_output else 1, force=force
-        )
+        result = run_demo(out, seed=seed, device=device.value, verbose=0 if quiet or json_output else 1, force=force)
     warn(messages)
     if json_output:
         print_json({"command": "demo", **result, "warnings": messages})

@@ -74,9 +74,7 @@ def impute(
     ] = None,
     intervals: Annotated[
         Path | None,
-        typer.Option(
-            show_default=False, help="Also write the interval of every cell: <name>_lower, <name>_upper."
-        ),
+        typer.Option(show_default=False, help="Also write the interval of every cell: <name>_lower, <name>_upper."),
     ] = None,
     coverage: Annotated[
         float,
@@ -135,9 +133,7 @@ def impute(
         _write(run, inputs, outputs, method, bounds, flag_imputed, nodes)
     messages = notes + messages + [m for m in run.diagnostics.get("warnings") or [] if m not in messages]
     warn(messages)
-    result = _result(
-        run, inputs, method, seed, outputs, messages, time.monotonic() - started, nodes, edges, model
-    )
+    result = _result(run, inputs, method, seed, outputs, messages, time.monotonic() - started, nodes, edges, model)
     if json_output:
         print_json(result)
     elif not quiet:
@@ -159,9 +155,7 @@ def _check_options(
     method: str, save_model: Path | None, model: Path | None, report: Path | None, intervals: Path | None
 ) -> None:
     if save_model is not None and model is not None:
-        raise InputError(
-            "--model and --save-model exclude each other: a loaded model is not trained; drop one of them"
-        )
+        raise InputError("--model and --save-model exclude each other: a loaded model is not trained; drop one of them")
     cls = imputer_class(method)
     for option, given, needs in (("--save-model", save_model, "save"), ("--model", model, "load")):
         if given is not None and not hasattr(cls, needs):
@@ -189,9 +183,7 @@ def _run(
         imputer = imputer_class(method).load(model)
         imputer.set_params(device=options["device"], verbose=options["verbose"])
         if inputs.A is None and getattr(imputer, "_built_knn", None) is False:
-            raise InputError(
-                f"{model} was trained on a graph with edges; pass the edges of this table with --edges"
-            )
+            raise InputError(f"{model} was trained on a graph with edges; pass the edges of this table with --edges")
         names = [str(name) for name in getattr(imputer, "feature_names_in_", frame.columns)]
         _check_columns(names, list(frame.columns), model)
         after = imputer.transform(_with_categories(frame[names], imputer), graph=inputs.A)
@@ -219,16 +211,13 @@ def _with_categories(frame: pd.DataFrame, imputer: Any) -> pd.DataFrame:
     """Categorical columns with the categories the model knows, instead of those that happen to occur."""
     import pandas as pd
 
-    known = {
-        c.name: list(c.categories) for c in getattr(imputer, "columns_", []) if getattr(c, "categories", ())
-    }
+    known = {c.name: list(c.categories) for c in getattr(imputer, "columns_", []) if getattr(c, "categories", ())}
     for name in frame.columns:
         if isinstance(frame[name].dtype, pd.CategoricalDtype) and name in known:
             new = [v for v in frame[name].cat.categories if v not in known[name]]
             if new:
                 raise InputError(
-                    f"column {name!r}: the model does not know the category {new[0]!r}; it knows "
-                    f"{known[name]}"
+                    f"column {name!r}: the model does not know the category {new[0]!r}; it knows {known[name]}"
                 )
             frame = frame.assign(**{name: frame[name].cat.set_categories(known[name])})
     return frame
@@ -238,14 +227,10 @@ def _diagnostics(imputer: Any) -> dict[str, Any]:
     return dict(getattr(imputer, "diagnostics_", None) or {})
 
 
-def _intervals(
-    run: _Run, inputs: Inputs, coverage: float, *, needed: bool
-) -> tuple[pd.DataFrame, pd.DataFrame] | None:
+def _intervals(run: _Run, inputs: Inputs, coverage: float, *, needed: bool) -> tuple[pd.DataFrame, pd.DataFrame] | None:
     if not hasattr(run.imputer, "intervals"):
         if needed:
-            raise InputError(
-                "--intervals: the table has no holes, so nothing was trained and there are no intervals"
-            )
+            raise InputError("--intervals: the table has no holes, so nothing was trained and there are no intervals")
         return None
     names = [str(name) for name in getattr(run.imputer, "feature_names_in_", run.before.columns)]
     frame = _with_categories(run.before[names], run.imputer)
@@ -327,9 +312,7 @@ def _result(
         "written": {option.removeprefix("--"): path for option, path in outputs.items() if path is not None},
         "rows": len(inputs.table.ids),
         "ids": inputs.table.id_source,
-        "columns": [
-            {"name": c.name, "kind": c.kind, "filled": int(k)} for c, k in zip(fillable, holes, strict=True)
-        ],
+        "columns": [{"name": c.name, "kind": c.kind, "filled": int(k)} for c, k in zip(fillable, holes, strict=True)],
         "kept_columns": [c.name for c in inputs.table.columns if not c.fillable],
         "filled": int(holes.sum()),
         "graph": inputs.graph_facts(),
@@ -360,9 +343,7 @@ def _print(result: dict[str, Any]) -> None:
     rmse = {k: v for k, v in (result["diagnostics"].get("rmse") or {}).items() if v is not None}
     if rmse:
         units = result["diagnostics"].get("units")
-        print(
-            "error (RMSE) on observed cells that were hidden on purpose" + (f", in {units}" if units else "")
-        )
+        print("error (RMSE) on observed cells that were hidden on purpose" + (f", in {units}" if units else ""))
         width = max(len(_LABELS.get(k, k)) for k in rmse)
         for name, value in sorted(rmse.items(), key=lambda item: item[1]):
             print(f"  {_LABELS.get(name, name):<{width}}  {value:.4g}")

@@ -42,15 +42,11 @@ _ENDINGS = (".png", ".svg", ".pdf", ".html", ".htm")
 def spectrum(
     nodes: NodesArgument,
     edges: EdgesOption = None,
-    out: Annotated[Path, typer.Option(help="Where the plot goes: .png, .svg, .pdf or .html.")] = Path(
-        "spectrum.png"
-    ),
+    out: Annotated[Path, typer.Option(help="Where the plot goes: .png, .svg, .pdf or .html.")] = Path("spectrum.png"),
     method: MethodOption = "megae",
     after: Annotated[
         Path | None,
-        typer.Option(
-            show_default=False, help="The table already filled, with the same ids; nothing is imputed then."
-        ),
+        typer.Option(show_default=False, help="The table already filled, with the same ids; nothing is imputed then."),
     ] = None,
     id_column: IdOption = None,
     columns: ColumnsOption = None,
@@ -138,9 +134,7 @@ def _numbers(
     import pandas as pd
 
     raw = {name: frame[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in names}
-    means = {
-        name: float(np.mean(v[~np.isnan(v)])) if (~np.isnan(v)).any() else 0.0 for name, v in raw.items()
-    }
+    means = {name: float(np.mean(v[~np.isnan(v)])) if (~np.isnan(v)).any() else 0.0 for name, v in raw.items()}
     shift = means if center else dict.fromkeys(names, 0.0)
     before = {name: np.where(np.isnan(v), means[name], v) - shift[name] for name, v in raw.items()}
     after = {name: filled[name].to_numpy(dtype=np.float64) - shift[name] for name in names}
@@ -203,9 +197,7 @@ def _read_after(path: Path, inputs: Inputs, id_column: str | None) -> pd.DataFra
     row = {key: i for i, key in enumerate(other.ids)}
     lacking = [key for key in table.ids if key not in row]
     if lacking:
-        raise InputError(
-            f"{path} has no row {lacking[0]!r}, which {table.document.path} has; give the same rows"
-        )
+        raise InputError(f"{path} has no row {lacking[0]!r}, which {table.document.path} has; give the same rows")
     frame = other.frame()
     if other.holes().any():
         raise InputError(f"{path} still has holes; give the filled table, or leave out --after")
@@ -213,15 +205,11 @@ def _read_after(path: Path, inputs: Inputs, id_column: str | None) -> pd.DataFra
     return pd.DataFrame({name: frame[name].array.take(order) for name in names})
 
 
-def _write_plot(
-    out: Path, before: pd.DataFrame, after: pd.DataFrame, inputs: Inputs, names: list[str]
-) -> None:
+def _write_plot(out: Path, before: pd.DataFrame, after: pd.DataFrame, inputs: Inputs, names: list[str]) -> None:
     from megae.io import atomic_path
     from megae.report.spectrum import plot_spectrum
 
-    holes = dict(
-        zip([c.name for c in inputs.table.fillable], inputs.table.holes().sum(axis=0).tolist(), strict=True)
-    )
+    holes = dict(zip([c.name for c in inputs.table.fillable], inputs.table.holes().sum(axis=0).tolist(), strict=True))
     order = sorted(names, key=lambda name: -holes[name])
     with atomic_path(out) as path:
         plot_spectrum(before, after, inputs.A, order, path)
@@ -245,9 +233,7 @@ def _print(result: dict[str, Any]) -> None:
     for name in ("spectral", "after", "wavelet", "after"):
         table.add_column(name, justify="right")
     for row in result["columns"]:
-        figures = [
-            row[f"{k}_entropy_{when}"] for k in ("spectral", "wavelet") for when in ("before", "after")
-        ]
+        figures = [row[f"{k}_entropy_{when}"] for k in ("spectral", "wavelet") for when in ("before", "after")]
         table.add_row(row["name"], f"{row['holes']:,}", *map(shown, figures))
     Console(highlight=False, markup=False).print(table)
     print(f"wrote {result['written']['out']}")

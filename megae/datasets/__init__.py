@@ -55,9 +55,7 @@ def load(name: str, root: str | os.PathLike[str] | None = None) -> list[Data]:
     1797
     """
     if root is not None and not Path(root).is_dir():
-        raise FileNotFoundError(
-            f"root {os.fspath(root)!r} is not a folder; pass the one that holds the datasets"
-        )
+        raise FileNotFoundError(f"root {os.fspath(root)!r} is not a folder; pass the one that holds the datasets")
     if name not in names():
         raise ValueError(f"unknown dataset {name!r}; known: {', '.join(names())}")
     if name in _EMBEDDED:

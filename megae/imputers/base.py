@@ -131,10 +131,7 @@ class GraphImputer(TransformerMixin, BaseEstimator):
         widths = [c.stop - c.start for c in self.columns_]
         drawn = [np.repeat(rng.random((len(g.x), len(widths))) < 0.1, widths, axis=1) for g in graphs]
         hide = [g.x.isfinite() & torch.from_numpy(d) for g, d in zip(graphs, drawn, strict=True)]
-        blind = [
-            Data(**{**g.to_dict(), "x": g.x.masked_fill(h, torch.nan)})
-            for g, h in zip(graphs, hide, strict=True)
-        ]
+        blind = [Data(**{**g.to_dict(), "x": g.x.masked_fill(h, torch.nan)}) for g, h in zip(graphs, hide, strict=True)]
         if graph is None and self._built_knn and self._uses_graph and not _holds_graphs(X):
             blind = [to_data(b.x.numpy(), knn_adjacency(b.x.numpy(), self.n_neighbors)) for b in blind]
         filled = self._complete(blind, self._fill(self._usable(blind)))
@@ -182,9 +179,7 @@ class GraphImputer(TransformerMixin, BaseEstimator):
             raise ValueError("these graphs bring their own edges; leave graph out")
         for k, item in enumerate(items):
             if not isinstance(item.get("x"), torch.Tensor) or item.x.dim() != 2:
-                raise ValueError(
-                    f"graph {k} has no two-dimensional x; put the node attributes there, NaN in the holes"
-                )
+                raise ValueError(f"graph {k} has no two-dimensional x; put the node attributes there, NaN in the holes")
             width = items[0].x.shape[1] if reset else self.n_features_in_
             if item.x.shape[1] != width:
                 raise ValueError(f"graph {k} has {item.x.shape[1]} features, but {width} were expected")
@@ -212,18 +207,14 @@ class GraphImputer(TransformerMixin, BaseEstimator):
             table = read_table(X)
             self._check_width(X.shape, reset)
         else:
-            checked = validate_data(
-                self, X, reset=reset, dtype="numeric", accept_sparse=True, ensure_all_finite=False
-            )
+            checked = validate_data(self, X, reset=reset, dtype="numeric", accept_sparse=True, ensure_all_finite=False)
             table = read_table(checked)
         check_finite(table.cells, table.names)
         return table
 
     def _check_width(self, shape: Sequence[int], reset: bool) -> None:
         if len(shape) == 2 and shape[0] == 0:
-            raise ValueError(
-                f"Found array with 0 sample(s) (shape={tuple(shape)}) while a minimum of 1 is required."
-            )
+            raise ValueError(f"Found array with 0 sample(s) (shape={tuple(shape)}) while a minimum of 1 is required.")
         if len(shape) == 2 and shape[1] == 0:
             raise ValueError(f"0 feature(s) (shape={tuple(shape)}) while a minimum of 1 is required.")
         if reset:
@@ -269,8 +260,7 @@ class GraphImputer(TransformerMixin, BaseEstimator):
             A = fitted
         else:
             raise ValueError(
-                f"X has {n} rows, not those of the graph given to fit; pass the graph over these rows as "
-                "graph="
+                f"X has {n} rows, not those of the graph given to fit; pass the graph over these rows as graph="
             )
         if reset:
             self._built_knn = graph is None
@@ -283,9 +273,7 @@ class GraphImputer(TransformerMixin, BaseEstimator):
         keep = torch.from_numpy(self.usable_)
         return [Data(x=g.x[:, keep], edge_index=g.edge_index, edge_weight=g.edge_weight) for g in graphs]
 
-    def _complete(
-        self, graphs: list[Data], filled: list[np.ndarray], bounded: bool = True
-    ) -> list[np.ndarray]:
+    def _complete(self, graphs: list[Data], filled: list[np.ndarray], bounded: bool = True) -> list[np.ndarray]:
         """Filled usable columns -> all encoded columns, in range, observed cells put back."""
         out = []
         for g, values in zip(graphs, filled, strict=True):

@@ -28,7 +28,9 @@ def seed_from(random_state: Any) -> int:
         return int(random_state.integers(2**31 - 1))
     if isinstance(random_state, (int, np.integer)) and random_state >= 0:
         return int(random_state) % (2**31 - 1)
-    raise ValueError(f"random_state must be a non-negative int, a RandomState, a Generator or None, got {random_state!r}")
+    raise ValueError(
+        f"random_state must be a non-negative int, a RandomState, a Generator or None, got {random_state!r}"
+    )
 
 
 def column_of(columns: Sequence[Column]) -> Tensor:

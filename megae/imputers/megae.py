@@ -300,8 +300,16 @@ class MEGAEImputer(GraphImputer):
         spectrum = to_adjacency_of(division.train) if c["frame"] == "adapted" else None
         self._filters_from(spectrum)
         network = build_network(
-            c, columns, self.mean_, self.scale_, self.unit_, self.binary_loss, division.by_graph, use_graph,
-            self._bank, self.seed_
+            c,
+            columns,
+            self.mean_,
+            self.scale_,
+            self.unit_,
+            self.binary_loss,
+            division.by_graph,
+            use_graph,
+            self._bank,
+            self.seed_,
         ).to(device)
         exam = self._exam(division.validation, device, use_graph)
         path, resume = self._checkpoint
@@ -324,9 +332,7 @@ class MEGAEImputer(GraphImputer):
             what="megae" if use_graph or not self.use_graph else "graph-free twin",
             checkpoint=path,
             resume=resume,
-            fingerprint=""
-            if path is None
-            else self._fingerprint(columns, rates, division, pool, exam, use_graph),
+            fingerprint="" if path is None else self._fingerprint(columns, rates, division, pool, exam, use_graph),
         )
         trainer = Trainer(
             network, pool, division.trainable.to(device), column.to(device), rates, exam, self.weight_, settings
@@ -393,12 +399,12 @@ class MEGAEImputer(GraphImputer):
         if rmse["megae"] >= best_simple:
             name = "the column mean" if rmse["mean"] <= rmse["propagation"] else "feature propagation"
             notes.append(
-                f"the model does not help: held-out RMSE {rmse['megae']:.4g}, {name} has {best_simple:.4g}; consider the "
-                "simpler method"
+                f"the model does not help: held-out RMSE {rmse['megae']:.4g}, {name} has {best_simple:.4g}; consider "
+                "the simpler method"
             )
         if rmse["megae"] >= rmse.get("graph_free", np.inf):
             notes.append(
-                f"the graph does not help: held-out RMSE {rmse['megae']:.4g}, without its edges {rmse['graph_free']:.4g}"
+                f"the graph does not help: held-out RMSE {rmse['megae']:.4g}, without it {rmse['graph_free']:.4g}"
             )
         for note in notes:
             warnings.warn(note, stacklevel=6)
@@ -507,7 +513,7 @@ class MEGAEImputer(GraphImputer):
     def _calibrated(self) -> Calibration:
         if self.calibration_ is None:
             raise ValueError(
-                "no cells were set aside for calibration: give fit more observed cells, or a larger calibration_fraction"
+                "no cells were set aside for calibration: give fit more observed cells or a larger calibration_fraction"
             )
         return self.calibration_
 
@@ -556,7 +562,9 @@ def _renumbered(columns: list[Column], usable: np.ndarray) -> list[Column]:
     for column in columns:
         if usable[column.start]:
             width = column.stop - column.start
-            kept.append(Column(column.name, column.kind, start, start + width, column.low, column.high, column.categories))
+            kept.append(
+                Column(column.name, column.kind, start, start + width, column.low, column.high, column.categories)
+            )
             start += width
     return kept
 

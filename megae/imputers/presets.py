@@ -67,7 +67,8 @@ LARGE_TABLE = 200_000
 def resolve(preset: str, one_graph: bool, shape: tuple[int, int], overrides: dict[str, Any]) -> dict[str, Any]:
     """The preset, what few graphs change in it, and every override that is not None.
 
-    On few graphs, the number of steps follows the size of the table and dropout grows with the number of columns: wide tables are the ones that a network learns by heart.
+    On few graphs, the number of steps follows the size of the table, and dropout grows with the number of columns: wide
+    tables are the ones that a network learns by heart.
 
     Parameters
     ----------

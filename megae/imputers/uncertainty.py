@@ -58,8 +58,8 @@ class Calibration:
     def half_width(self, coverage: float) -> np.ndarray:
         """Half the width of the interval of each column, standardised, (E,).
 
-        The k-th smallest absolute score with k = ceil((n + 1) coverage) (Lei et al. 2018), among the scores of the column
-        where it has ``MANY``, else among all; infinite where n is too small for such a coverage.
+        The k-th smallest absolute score with k = ceil((n + 1) coverage) (Lei et al. 2018), among the scores of the
+        column where it has ``MANY``, else among all; infinite where n is too small for such a coverage.
         """
         pooled = _quantile(self.scores, coverage)
         half = np.full(self.spread.size, pooled)

@@ -26,9 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["HOLES", "Column", "classify", "format_value", "is_hole"]
 
 _NOT_A_NUMBER = ("nan", "-nan", "1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan")
-HOLES = frozenset(
-    ["", "na", "n/a", "#n/a", "#na", "#n/a n/a", "<na>", "null", "none", "nil", "?", *_NOT_A_NUMBER]
-)
+HOLES = frozenset(["", "na", "n/a", "#n/a", "#na", "#n/a n/a", "<na>", "null", "none", "nil", "?", *_NOT_A_NUMBER])
 _INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*")
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?[0-9]+,[0-9]+\s*")
 _MESSAGE_WIDTH = 60
@@ -117,9 +115,7 @@ def _from_text(name: str, cells: Sequence[str], where: Callable[[int], str], nam
         return _numeric(name, cells, np.asarray(parsed, dtype=np.float64), where)
     lowered = [c.strip().lower() for c in cells]
     if all(c in ("true", "false") for c, hole in zip(lowered, holes.tolist(), strict=True) if not hole):
-        truth = pd.array(
-            [None if h else c == "true" for c, h in zip(lowered, holes.tolist(), strict=True)], "boolean"
-        )
+        truth = pd.array([None if h else c == "true" for c, h in zip(lowered, holes.tolist(), strict=True)], "boolean")
         return Column(name, "bool", pd.Series(truth), _words(cells, lowered))
     if 2 * (solid - len(wrong)) >= solid:
         i = wrong[0]
@@ -177,16 +173,12 @@ def _from_typed(raw: RawColumn, where: Callable[[int], str], named: bool) -> Col
     if not named:
         return Column(name, "kept", series)
     if not raw.fillable:
-        raise InputError(
-            f"column {name!r} holds {raw.note} values, which cannot be filled; leave it out of --columns"
-        )
+        raise InputError(f"column {name!r} holds {raw.note} values, which cannot be filled; leave it out of --columns")
     labels = [None if pd.isna(v) else str(v) for v in series]
     return _from_text(name, ["" if v is None else v for v in labels], where, named=True)
 
 
-def _refuse_infinite(
-    name: str, values: np.ndarray, where: Callable[[int], str], shown: Callable[[int], str]
-) -> None:
+def _refuse_infinite(name: str, values: np.ndarray, where: Callable[[int], str], shown: Callable[[int], str]) -> None:
     infinite = np.flatnonzero(np.isinf(values))
     if infinite.size:
         i = int(infinite[0])
@@ -212,9 +204,7 @@ def _words(cells: Sequence[str], lowered: Sequence[str]) -> tuple[str, str]:
         for word in ("false", "true")
     }
     style = next(iter((counts["true"] or counts["false"]).most_common(1)))[0]
-    spelled = {
-        w: w.upper() if style.isupper() else w.capitalize() if style[0].isupper() else w for w in counts
-    }
+    spelled = {w: w.upper() if style.isupper() else w.capitalize() if style[0].isupper() else w for w in counts}
     for word, count in counts.items():
         if count:
             spelled[word] = count.most_common(1)[0][0]

@@ -49,9 +49,7 @@ class DelimitedFile(Document):
         super().__init__(path)
         self.text, self.bom = _decode(path)
         if not self.text.strip():
-            raise InputError(
-                f"{path} is empty; it needs a header line with the column names, then one line per row"
-            )
+            raise InputError(f"{path} is empty; it needs a header line with the column names, then one line per row")
         self.delimiter = delimiter or _delimiter(self.text)
         self.format = "tsv" if self.delimiter == "\t" and path.suffix.lower() != ".csv" else "csv"
         records, ends, starts = _split(self.text, self.delimiter, path)
@@ -68,9 +66,7 @@ class DelimitedFile(Document):
             self._rows = [i for i, r in enumerate(self._records) if not (len(r) == 1 and not r[0].strip())]
         else:
             self._rows = list(range(len(self._records)))
-        self.lines = np.asarray(
-            [bisect_right(line_starts, body_starts[i]) for i in self._rows], dtype=np.int64
-        )
+        self.lines = np.asarray([bisect_right(line_starts, body_starts[i]) for i in self._rows], dtype=np.int64)
         for row, i in enumerate(self._rows):
             found = len(self._records[i])
             if found != width:
@@ -147,9 +143,7 @@ def _decode(path: Path) -> tuple[str, str]:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
-        raise InputError(
-            f"{path} line {line}: not UTF-8 text; save the file with the UTF-8 encoding"
-        ) from error
+        raise InputError(f"{path} line {line}: not UTF-8 text; save the file with the UTF-8 encoding") from error
     if text.startswith("\ufeff"):
         return text[1:], "\ufeff"
     return text, ""

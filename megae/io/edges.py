@@ -70,8 +70,7 @@ def edges_of(document: Document) -> EdgeList:
     columns = document.raw_columns()
     if len(columns) < 2:
         raise InputError(
-            f"{document.path} has {len(columns)} column; edges need two, the ids of the two nodes "
-            f"that each edge joins"
+            f"{document.path} has {len(columns)} column; edges need two, the ids of the two nodes that each edge joins"
         )
     by_name = {c.name.strip().lower(): c for c in reversed(columns)}
     pair = next((p for p in _PAIRS if p[0] in by_name and p[1] in by_name), None)
@@ -133,8 +132,7 @@ def adjacency(
             e = int(np.flatnonzero(unknown)[0])
             name = edges.source[e] if u[e] < 0 else edges.target[e]
             raise InputError(
-                f"{edges.where(e)}: node {name!r} is not in {nodes_path}; add it there or pass "
-                f"--drop-unknown{hint}"
+                f"{edges.where(e)}: node {name!r} is not in {nodes_path}; add it there or pass --drop-unknown{hint}"
             )
         counts.unknown_dropped = int(unknown.sum())
     counts.self_loops = int(((u == v) & ~unknown).sum())
@@ -148,9 +146,7 @@ def adjacency(
     counts.duplicates = int((~first).sum())
     low, high, weight = low[first], high[first], weight[first]
     counts.kept = len(low)
-    A = csr_array(
-        (np.r_[weight, weight], (np.r_[low, high], np.r_[high, low])), shape=(n, n), dtype=np.float64
-    )
+    A = csr_array((np.r_[weight, weight], (np.r_[low, high], np.r_[high, low])), shape=(n, n), dtype=np.float64)
     counts.isolated_nodes = int((np.diff(A.indptr) == 0).sum())
     return A, counts
 
@@ -178,8 +174,7 @@ def _endpoints(document: Document, column: RawColumn) -> list[str]:
     if "" in labels:
         e = labels.index("")
         raise InputError(
-            f"{document.where(e)}, column {column.name!r}: the id is missing; name a node there or "
-            f"remove the line"
+            f"{document.where(e)}, column {column.name!r}: the id is missing; name a node there or remove the line"
         )
     return labels
 
@@ -202,12 +197,8 @@ def _weights(document: Document, rest: list[RawColumn], notes: list[str]) -> np.
     column = classify(chosen, document.where)
     if column.kind not in ("float", "int", "bool"):
         if named:
-            raise InputError(
-                f"{document.path}, column {chosen.name!r}: edge weights must be numbers; fix or rename it"
-            )
-        notes.append(
-            f"{document.path}: column {chosen.name!r} is not a weight (it is text); all edges weigh 1"
-        )
+            raise InputError(f"{document.path}, column {chosen.name!r}: edge weights must be numbers; fix or rename it")
+        notes.append(f"{document.path}: column {chosen.name!r} is not a weight (it is text); all edges weigh 1")
         return None
     weights = column.series.to_numpy(np.float64, na_value=np.nan)
     check_weights(weights, document.where)

@@ -51,18 +51,14 @@ class GraphMLFile(Document):
             parser = ET.XMLParser(target=ET.TreeBuilder(insert_comments=True))
             self.tree = ET.parse(path, parser)
         except ET.ParseError as error:
-            raise InputError(
-                f"{path} is not well-formed XML ({error}); export the GraphML file again"
-            ) from error
+            raise InputError(f"{path} is not well-formed XML ({error}); export the GraphML file again") from error
         root = self.tree.getroot()
         self._ns = root.tag[: root.tag.index("}") + 1] if root.tag.startswith("{") else ""
         graphs = list(root.iter(self._ns + "graph"))
         if root.tag != self._ns + "graphml" or not graphs:
             raise InputError(f"{path} is not GraphML; it needs a <graphml> element with a <graph> inside")
         if len(graphs) > 1 or next(root.iter(self._ns + "hyperedge"), None) is not None:
-            raise InputError(
-                f"{path} holds several or nested graphs, or hyperedges; give one flat graph per file"
-            )
+            raise InputError(f"{path} holds several or nested graphs, or hyperedges; give one flat graph per file")
         self._root, self._graph = root, graphs[0]
         self._nodes = self._graph.findall(self._ns + "node")
         self.ids = [self._required(node, "id") for node in self._nodes]
@@ -83,13 +79,9 @@ class GraphMLFile(Document):
             if key.type in _REAL:
                 series = pd.Series([self._real(c, i, key) for i, c in enumerate(cells)], dtype=np.float64)
             elif key.type in _WHOLE:
-                series = pd.Series(
-                    pd.array([self._whole(c, i, key) for i, c in enumerate(cells)], dtype="Int64")
-                )
+                series = pd.Series(pd.array([self._whole(c, i, key) for i, c in enumerate(cells)], dtype="Int64"))
             elif key.type == "boolean":
-                series = pd.Series(
-                    pd.array([self._truth(c, i, key) for i, c in enumerate(cells)], dtype="boolean")
-                )
+                series = pd.Series(pd.array([self._truth(c, i, key) for i, c in enumerate(cells)], dtype="boolean"))
             else:
                 series = pd.Series(cells, dtype=object)
             columns.append(RawColumn(key.name, series=series, note=key.type))
@@ -111,9 +103,7 @@ class GraphMLFile(Document):
         value = element.get(attribute)
         if value is None:
             kind = element.tag.removeprefix(self._ns)
-            raise InputError(
-                f"{self.path}: a <{kind}> element has no {attribute!r}; export the GraphML file again"
-            )
+            raise InputError(f"{self.path}: a <{kind}> element has no {attribute!r}; export the GraphML file again")
         return value
 
     def _declared(self, domain: str) -> list[_Key]:
@@ -124,9 +114,7 @@ class GraphMLFile(Document):
             default = element.find(self._ns + "default")
             name = str(element.get("attr.name"))
             if any(key.name == name for key in keys):
-                raise InputError(
-                    f"{self.path}: two {domain} attributes are named {name!r}; rename one of them"
-                )
+                raise InputError(f"{self.path}: two {domain} attributes are named {name!r}; rename one of them")
             text = None if default is None else (default.text or "")
             keys.append(_Key(self._required(element, "id"), name, element.get("attr.type", "string"), text))
         return keys

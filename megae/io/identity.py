@@ -29,9 +29,7 @@ class IdChoice:
     source: str
 
 
-def choose_ids(
-    document: Document, raw: Sequence[RawColumn], edges: EdgeList | None, wanted: str | None
-) -> IdChoice:
+def choose_ids(document: Document, raw: Sequence[RawColumn], edges: EdgeList | None, wanted: str | None) -> IdChoice:
     """Find the ids of the rows.
 
     Parameters
@@ -62,8 +60,7 @@ def choose_ids(
         column = next((c for c in raw if c.name == wanted), None)
         if column is None:
             raise InputError(
-                f"{path} has no column {wanted!r} (asked for by --id); it has "
-                f"{', '.join(c.name for c in raw)}"
+                f"{path} has no column {wanted!r} (asked for by --id); it has {', '.join(c.name for c in raw)}"
             )
         return _checked(document, _of(column))
     if edges is not None and edges.positional:

@@ -37,8 +37,7 @@ class NpzFile(Document):
                 self.arrays = {key: archive[key] for key in archive.files}
         except (ValueError, zipfile.BadZipFile, EOFError, AttributeError) as error:
             raise InputError(
-                f"{path} is not a readable .npz archive of plain arrays ({error}); write it again "
-                f"with numpy.savez"
+                f"{path} is not a readable .npz archive of plain arrays ({error}); write it again with numpy.savez"
             ) from error
         self.names: list[str] = []
         if "x" in self.arrays:
@@ -47,17 +46,14 @@ class NpzFile(Document):
             self.edges = self._read_edges()
         if not self.names and self.edges is None:
             raise InputError(
-                f"{path} has neither an array 'x' nor 'edge_index', only {sorted(self.arrays)}; "
-                f"rename the arrays"
+                f"{path} has neither an array 'x' nor 'edge_index', only {sorted(self.arrays)}; rename the arrays"
             )
 
     def raw_columns(self) -> list[RawColumn]:
         import pandas as pd
 
         if "x" not in self.arrays:
-            raise InputError(
-                f"{self.path} has no array 'x' of shape (rows, columns), only {sorted(self.arrays)}"
-            )
+            raise InputError(f"{self.path} has no array 'x' of shape (rows, columns), only {sorted(self.arrays)}")
         x = self.arrays["x"]
         return [RawColumn(name, series=pd.Series(x[:, j])) for j, name in enumerate(self.names)]
 
@@ -75,8 +71,7 @@ class NpzFile(Document):
         x = self.arrays["x"]
         if x.ndim != 2 or x.dtype.kind not in "fiub":
             raise InputError(
-                f"{self.path}: 'x' must be a matrix of numbers, rows by columns, not {x.dtype} of "
-                f"shape {x.shape}"
+                f"{self.path}: 'x' must be a matrix of numbers, rows by columns, not {x.dtype} of shape {x.shape}"
             )
         self.n_rows = x.shape[0]
         self.names = [f"x{j}" for j in range(x.shape[1])]
@@ -97,8 +92,7 @@ class NpzFile(Document):
         index = self.arrays["edge_index"]
         if index.ndim != 2 or index.shape[0] != 2 or index.dtype.kind not in "iu":
             raise InputError(
-                f"{self.path}: 'edge_index' must be whole numbers of shape (2, E), not "
-                f"{index.dtype} {index.shape}"
+                f"{self.path}: 'edge_index' must be whole numbers of shape (2, E), not {index.dtype} {index.shape}"
             )
 
         def where(e: int) -> str:

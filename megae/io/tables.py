@@ -165,9 +165,7 @@ def read_table(
     return table
 
 
-def write_table(
-    path: Path, table: Table, filled: pd.DataFrame, *, flag: bool = False, graph: Any = None
-) -> None:
+def write_table(path: Path, table: Table, filled: pd.DataFrame, *, flag: bool = False, graph: Any = None) -> None:
     """Write the filled table.
 
     Parameters
@@ -184,9 +182,7 @@ def write_table(
         Edges, for formats that hold them and did not hold them before.
     """
     fills = _fills(table, filled)
-    flags = (
-        [Flag(_flag_name(table, fill.name), _mask(fill, len(table.ids))) for fill in fills] if flag else []
-    )
+    flags = [Flag(_flag_name(table, fill.name), _mask(fill, len(table.ids))) for fill in fills] if flag else []
     document, kind = table.document, format_of(path)
     if kind == document.format:
         if fills:
@@ -225,9 +221,7 @@ def write_columns(path: Path, columns: Sequence[OutColumn]) -> None:
 
         write_delimited(path, columns, "\t" if kind == "tsv" else ",")
     else:
-        raise InputError(
-            f"{path}: this table is written as .csv, .tsv or .parquet; choose one of these endings"
-        )
+        raise InputError(f"{path}: this table is written as .csv, .tsv or .parquet; choose one of these endings")
 
 
 def _fills(table: Table, filled: pd.DataFrame) -> list[Fill]:
@@ -283,9 +277,7 @@ def _mask(fill: Fill, n: int) -> np.ndarray:
 def _flag_name(table: Table, column: str) -> str:
     name = f"{column}_imputed"
     if any(c.name == name for c in table.columns):
-        raise InputError(
-            f"{table.document.path} already has a column {name!r}; rename it or leave out --flag-imputed"
-        )
+        raise InputError(f"{table.document.path} already has a column {name!r}; rename it or leave out --flag-imputed")
     return name
 
 
@@ -293,15 +285,11 @@ def _flag_column(flag: Flag) -> OutColumn:
     return OutColumn(flag.name, "bool", [bool(v) for v in flag.mask])
 
 
-def _check_named(
-    path: Path, raw: Sequence[RawColumn], columns: Sequence[str] | None, id_column: str | None
-) -> None:
+def _check_named(path: Path, raw: Sequence[RawColumn], columns: Sequence[str] | None, id_column: str | None) -> None:
     have = [c.name for c in raw]
     for name in columns or []:
         if name not in have:
-            raise InputError(
-                f"{path} has no column {name!r} (asked for by --columns); it has {', '.join(have)}"
-            )
+            raise InputError(f"{path} has no column {name!r} (asked for by --columns); it has {', '.join(have)}")
         if name == id_column:
             raise InputError(f"--columns: {name!r} is the column of ids, which is never filled; leave it out")
 

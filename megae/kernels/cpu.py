@@ -96,9 +96,7 @@ def _expand(indptr, indices, values, Z, C, Y, start, stop):  # pragma: no cover 
     _load(current, Z, start)
     for k in range(C.shape[1]):
         if k > 0:
-            _advance(
-                indptr, indices, values, previous, current, one if k == 1 else two, zero if k == 1 else one
-            )
+            _advance(indptr, indices, values, previous, current, one if k == 1 else two, zero if k == 1 else one)
             previous, current = current, previous
         for i in range(n):
             for m in range(C.shape[0]):
@@ -157,9 +155,7 @@ def bandwise(operator: FilterOperator, Z: Tensor, C: Tensor) -> Tensor:
     Y = torch.empty_like(Z, memory_format=torch.contiguous_format)
     band = np.repeat(np.arange(bands), h)
     flat = Z.contiguous().view(n, bands * h).numpy()
-    _over_columns(
-        _bandwise, operator, bands * h, C.shape[1], flat, C.numpy(), band, Y.view(n, bands * h).numpy()
-    )
+    _over_columns(_bandwise, operator, bands * h, C.shape[1], flat, C.numpy(), band, Y.view(n, bands * h).numpy())
     return Y
 
 

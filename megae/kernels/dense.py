@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 
-def exact_filter(
-    L: sp.sparray | sp.spmatrix | np.ndarray, Z: np.ndarray, kernels: Callable[[np.ndarray], np.ndarray]
-) -> np.ndarray:
+def exact_filter(L: Any, Z: np.ndarray, kernels: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     """U g_m(Lambda) U^T Z_m for every band m.
 
     Parameters
@@ -24,7 +22,7 @@ def exact_filter(
     -------
     ndarray of shape (N, M, h)
     """
-    dense = L.toarray() if sp.issparse(L) else np.asarray(L)
+    dense = np.asarray(L.toarray() if hasattr(L, "toarray") else L)
     eigenvalues, U = np.linalg.eigh(dense)
     response = np.asarray(kernels(eigenvalues))
     spectrum = np.einsum("ni,nmh->imh", U, np.broadcast_to(Z, (Z.shape[0], response.shape[0], Z.shape[2])))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -38,11 +39,11 @@ class FilterOperator:
     @classmethod
     def from_laplacian(
         cls,
-        L: sp.sparray | sp.spmatrix,
+        L: Any,
         dtype: torch.dtype = torch.float32,
         device: torch.device | str = "cpu",
     ) -> FilterOperator:
-        """Prepare a symmetric (N, N) Laplacian whose spectrum lies in [0, 2]."""
+        """Prepare a symmetric scipy sparse (N, N) Laplacian whose spectrum lies in [0, 2]."""
         if L.shape[0] != L.shape[1]:
             raise ValueError(f"the Laplacian must be square, got shape {L.shape}")
         S = sp.csr_array(L - sp.eye_array(L.shape[0], format="csr"))
@@ -69,9 +70,7 @@ class FilterOperator:
     def dtype(self) -> torch.dtype:
         return self.values.dtype
 
-    def to(
-        self, device: torch.device | str | None = None, dtype: torch.dtype | None = None
-    ) -> FilterOperator:
+    def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> FilterOperator:
         """The same operator on another device or in another precision."""
         return FilterOperator(
             self.indptr.to(device), self.indices.to(device), self.values.to(device=device, dtype=dtype)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
 from megae.kernels.operator import FilterOperator
 
 
-def _product(operator: FilterOperator):
-    S = torch.sparse_csr_tensor(
-        operator.indptr, operator.indices, operator.values, (operator.n, operator.n), check_invariants=False
-    )
+def _product(operator: FilterOperator) -> Callable[..., Tensor]:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sparse (CSR|invariant)")
+        S = torch.sparse_csr_tensor(
+            operator.indptr, operator.indices, operator.values, (operator.n, operator.n), check_invariants=False
+        )
 
     def multiply(T: Tensor, subtract: Tensor | None = None, scale: float = 1.0) -> Tensor:
         """scale * S T - subtract, for T of shape (N, columns)."""

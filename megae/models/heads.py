@@ -26,8 +26,9 @@ class OutputHead(nn.Module):
     count       positive, mean + sd o near the mean quasi-Poisson deviance
     =========== ================================== ========================================
 
-    Values and truth are passed standardised, (value - mean) / sd, so that nothing is lost to float32. With o = 0 every value is the column's training mean. ``loss`` is the root of the mean over squared-error cells
-    plus the mean over the others, each weighted by its share of the hidden cells.
+    Values and truth are passed standardised, (value - mean) / sd, so that nothing is lost to float32. With o = 0 every
+    value is the column's training mean. ``loss`` is the root of the mean over squared-error cells plus the mean over the
+    others, each weighted by its share of the hidden cells.
 
     Parameters
     ----------
@@ -137,8 +138,11 @@ class OutputHead(nn.Module):
         """Quasi-Poisson deviance, scaled so that near the mean it equals the standardised squared error."""
         mu = values.clamp_min(1e-6)
         x = truth.clamp_min(0)
-        return 2 * self.mean.clamp_min(1e-6) / self.scale.clamp_min(1e-6).square() * (
-            torch.xlogy(x, x) - torch.xlogy(x, mu) - x + mu
+        return (
+            2
+            * self.mean.clamp_min(1e-6)
+            / self.scale.clamp_min(1e-6).square()
+            * (torch.xlogy(x, x) - torch.xlogy(x, mu) - x + mu)
         )
 
 

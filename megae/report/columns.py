@@ -62,8 +62,7 @@ class Column:
         seen, put = Counter(map(str, self.observed.tolist())), Counter(map(str, self.filled.tolist()))
         common = [level for level, _ in (seen + put).most_common(limit)]
         return [
-            (level, seen[level] / max(self.observed.size, 1), put[level] / max(self.filled.size, 1))
-            for level in common
+            (level, seen[level] / max(self.observed.size, 1), put[level] / max(self.filled.size, 1)) for level in common
         ]
 
 
@@ -88,15 +87,11 @@ def _bounds(bound: Any, like: Any) -> np.ndarray:
     import pandas as pd
 
     ordered = bound.reindex(columns=like.columns) if hasattr(like, "columns") else bound
-    sides = [
-        pd.to_numeric(ordered.iloc[:, j].astype(object), errors="coerce") for j in range(ordered.shape[1])
-    ]
+    sides = [pd.to_numeric(ordered.iloc[:, j].astype(object), errors="coerce") for j in range(ordered.shape[1])]
     return np.stack([side.to_numpy(dtype=float, na_value=np.nan) for side in sides], axis=1)
 
 
-def read_columns(
-    before: Any, after: Any, mask: np.ndarray, intervals: tuple[Any, Any] | None
-) -> list[Column]:
+def read_columns(before: Any, after: Any, mask: np.ndarray, intervals: tuple[Any, Any] | None) -> list[Column]:
     """Cut a table before and after into columns.
 
     Parameters

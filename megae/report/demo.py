@@ -89,9 +89,7 @@ def contact_sheet(pictures: Pictures, indices: Sequence[int]) -> Markup:
         foot.append(f"{errors[i]:.3f}")
     lines = (("digit", head), ("original", top), ("with holes", hidden), ("filled", bottom), ("RMSE", foot))
     cells = [
-        f"<div>{escape(cell)}</div>"
-        for name, line in lines
-        for cell in (Markup(f"<span>{escape(name)}</span>"), *line)
+        f"<div>{escape(cell)}</div>" for name, line in lines for cell in (Markup(f"<span>{escape(name)}</span>"), *line)
     ]
     style = f"grid-template-columns:72px repeat({len(indices)},minmax(58px,1fr))"
     return Markup(f'<div class="scroll"><div class="sheet" style="{style}">{"".join(cells)}</div></div>')

@@ -94,9 +94,7 @@ def table(
     for i, row in enumerate(rows):
         if len(row) != len(headers):
             raise ValueError(f"row {i} has {len(row)} cells, the table {len(headers)} columns")
-        cells = "".join(
-            f'<td class="{kind}">{escape(cell)}</td>' for kind, cell in zip(kinds, row, strict=True)
-        )
+        cells = "".join(f'<td class="{kind}">{escape(cell)}</td>' for kind, cell in zip(kinds, row, strict=True))
         body.append(f'<tr class="main">{cells}</tr>' if i in main else f"<tr>{cells}</tr>")
     box = '<div class="scroll">'
     if len(rows) > MAX_ROWS_IN_FULL:

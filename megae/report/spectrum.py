@@ -127,9 +127,7 @@ def plot_spectrum(
     """
     target = Path(path)
     shown = list(columns)[:MAX_PANELS]
-    both = np.concatenate(
-        [before[shown].to_numpy(dtype=np.float64), after[shown].to_numpy(dtype=np.float64)], axis=1
-    )
+    both = np.concatenate([before[shown].to_numpy(dtype=np.float64), after[shown].to_numpy(dtype=np.float64)], axis=1)
     drawing = _draw(spectral_energies(both, adjacency), shown)
     if target.suffix.lower() in (".html", ".htm"):
         target.write_text(_page(drawing, len(list(columns)), len(shown)), encoding="utf-8")
@@ -195,10 +193,7 @@ def _page(drawing: Figure, total: int, shown: int) -> str:
     page.section(
         "Energy over the eigenvalues of the normalised Laplacian",
         figure(
-            Markup(
-                f'<img alt="spectra" style="width:100%;background:#fff" '
-                f'src="data:image/svg+xml;base64,{image}">'
-            ),
+            Markup(f'<img alt="spectra" style="width:100%;background:#fff" src="data:image/svg+xml;base64,{image}">'),
             f"Grey: before, holes set to the column mean. Red: after imputation. Logarithmic scale.{which}",
         ),
     )

@@ -64,9 +64,7 @@ def symmetrized_adjacency(
     return adjacency
 
 
-def normalized_laplacian(
-    A: Any, *, num_nodes: int | None = None, edge_weight: ArrayLike | None = None
-) -> sp.csr_array:
+def normalized_laplacian(A: Any, *, num_nodes: int | None = None, edge_weight: ArrayLike | None = None) -> sp.csr_array:
     r"""Normalised Laplacian :math:`L = I - D^{-1/2} A D^{-1/2}`, with spectrum in [0, 2].
 
     Parameters
@@ -151,9 +149,7 @@ def _edge_index_edges(array: NDArray[Any], num_nodes: int | None, edge_weight: A
         )
     weights = np.ones(rows.size) if edge_weight is None else _real(_as_numpy(edge_weight)).ravel()
     if weights.size != rows.size:
-        raise ValueError(
-            f"edge_weight holds {weights.size} weights for {rows.size} edges; give one for each edge"
-        )
+        raise ValueError(f"edge_weight holds {weights.size} weights for {rows.size} edges; give one for each edge")
     return rows, cols, weights, n
 
 
@@ -189,9 +185,7 @@ def _square(shape: tuple[int, ...]) -> int:
 
 def _refuse_edge_options(kind: str, num_nodes: int | None, edge_weight: ArrayLike | None) -> None:
     if num_nodes is not None or edge_weight is not None:
-        raise ValueError(
-            f"num_nodes and edge_weight belong to an edge_index of shape (2, E), but {kind} was given"
-        )
+        raise ValueError(f"num_nodes and edge_weight belong to an edge_index of shape (2, E), but {kind} was given")
 
 
 def _check_weights(rows: NDArray[np.int64], cols: NDArray[np.int64], weights: NDArray[np.float64]) -> None:

@@ -105,9 +105,7 @@ class TightFrame(Frame):
     def __init__(self, M: int, warp: Warp = "uniform", c: float = 10.0, spectrum: Any = None) -> None:
         super().__init__(M)
         if self.M < 3:
-            raise ValueError(
-                f"TightFrame needs M >= 3 kernels (Hann translates overlap by R = 3 <= M), got M={M}"
-            )
+            raise ValueError(f"TightFrame needs M >= 3 kernels (Hann translates overlap by R = 3 <= M), got M={M}")
         if warp not in WARPS:
             raise ValueError(f"warp must be one of {', '.join(map(repr, WARPS))}, got {warp!r}")
         if not np.isfinite(c) or c <= 0:
@@ -115,9 +113,7 @@ class TightFrame(Frame):
         if warp == "adapted" and spectrum is None:
             raise ValueError("warp='adapted' needs spectrum=, a graph or its eigenvalues")
         if warp != "adapted" and spectrum is not None:
-            raise ValueError(
-                f"spectrum= is only used by warp='adapted', got warp={warp!r}; drop it or change warp"
-            )
+            raise ValueError(f"spectrum= is only used by warp='adapted', got warp={warp!r}; drop it or change warp")
         self.warp: Warp = warp
         self.c = float(c)
         self._adapted = _adapted_warp(spectrum) if warp == "adapted" else None

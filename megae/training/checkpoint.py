@@ -8,7 +8,6 @@ import os
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from megae.io.atomic import atomic_path
@@ -40,9 +39,7 @@ def write_tensors(path: str | os.PathLike[str], tensors: dict[str, Tensor], head
         save_file(plain, temporary, metadata={"megae": json.dumps(header)})
 
 
-def read_tensors(
-    path: str | os.PathLike[str], expected: str, newest: int
-) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def read_tensors(path: str | os.PathLike[str], expected: str, newest: int) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Read what :func:`write_tensors` wrote; refuse what is truncated, foreign or from a newer version.
 
     Parameters

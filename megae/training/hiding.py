@@ -78,7 +78,7 @@ def hide(
     draw = torch.rand((n, D), generator=generator, device=observed.device) < (rates * jitter).clamp(max=0.95)
     if rows > 0:
         draw |= torch.rand((n, 1), generator=generator, device=observed.device) < rows
-    if D != column.numel():
+    if column.numel() != D:
         draw = draw[:, column]
     return observed & draw
 

@@ -102,7 +102,7 @@ class Trainer:
         self.column, self.rates, self.exam, self.weight = column, rates, exam, weight
         self.settings = settings
         self._rates = torch.as_tensor(rates.columns, dtype=torch.float32, device=pool.device)
-        self.weights = [p for p in network.parameters() if p.requires_grad]
+        self.weights: list[Tensor] = [p for p in network.parameters() if p.requires_grad]
         self.average = [w.detach().clone() for w in self.weights]
         self.best = [w.detach().clone() for w in self.weights]
         self.optimizer = torch.optim.AdamW(

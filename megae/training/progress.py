@@ -48,10 +48,11 @@ class LogLines(Silent):
         if figures["step"] < self._next:
             return
         self._next = int(figures["step"]) + max(1, self._total // 10)
+        shown = [figures[k] for k in ("loss", "val_rmse", "entropy")]
         logger.info(
             "%s step %d/%d loss %.4g validation RMSE %.4g entropy %.3f, %.0f s left",
-            self._what, figures["step"], self._total, figures["loss"], figures["val_rmse"], figures["entropy"], remaining,
-        )  # fmt: skip
+            *(self._what, figures["step"], self._total, *shown, remaining),
+        )
 
 
 class LiveBar(Silent):
@@ -72,9 +73,7 @@ class LiveBar(Silent):
             ),
             console=Console(stderr=True),
         )
-        self._task: Any = self._bar.add_task(
-            what, total=total, loss="-", val_rmse="-", entropy="-", left="-"
-        )
+        self._task: Any = self._bar.add_task(what, total=total, loss="-", val_rmse="-", entropy="-", left="-")
 
     def __enter__(self) -> Self:
         self._bar.start()
@@ -87,7 +86,7 @@ class LiveBar(Silent):
         self._bar.update(self._task, completed=step, left=_clock(remaining))
 
     def report(self, figures: dict[str, float], remaining: float) -> None:
-        shown = {k: f"{figures[k]:.4f}" for k in ("loss", "val_rmse", "entropy")}
+        shown: dict[str, Any] = {k: f"{figures[k]:.4f}" for k in ("loss", "val_rmse", "entropy")}
         self._bar.update(self._task, completed=figures["step"], left=_clock(remaining), **shown)
 
 

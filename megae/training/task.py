@@ -57,9 +57,7 @@ class ImputationNetwork(nn.Module):
         raw, codes = self.body(self._inputs(batch, visible), batch.operator)
         return self.head(raw), codes
 
-    def objective(
-        self, batch: GraphBatch, allowed: Tensor, hidden: Tensor, gamma: float
-    ) -> tuple[Tensor, Tensor]:
+    def objective(self, batch: GraphBatch, allowed: Tensor, hidden: Tensor, gamma: float) -> tuple[Tensor, Tensor]:
         """L_R - gamma L_S on the ``hidden`` among the ``allowed`` cells, and L_S alone."""
         values, codes = self(batch, allowed & ~hidden)
         loss = self.head.loss(values, batch.values, hidden)

@@ -54,9 +54,7 @@ def graphs(k: int = 6, n: int = 8, d: int = 3, seed: int = 0) -> list[Data]:
     """k small graphs with holes, float32."""
     edges = torch.from_numpy(edge_index(ring(n)))
     return [
-        Data(
-            x=torch.from_numpy(table(n, d, seed=seed + i)).float(), edge_index=edges, y=torch.tensor([i % 2])
-        )
+        Data(x=torch.from_numpy(table(n, d, seed=seed + i)).float(), edge_index=edges, y=torch.tensor([i % 2]))
         for i in range(k)
     ]
 

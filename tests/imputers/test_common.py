@@ -207,9 +207,7 @@ def test_set_output_pandas(name):
 
 def test_list_in_array_out(name):
     X = table()
-    assert same_bits(
-        make(name).fit_transform(X.tolist(), graph=ring()), make(name).fit_transform(X, graph=ring())
-    )
+    assert same_bits(make(name).fit_transform(X.tolist(), graph=ring()), make(name).fit_transform(X, graph=ring()))
 
 
 @pytest.mark.parametrize("form", ["csr", "csc", "coo"])

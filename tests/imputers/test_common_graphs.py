@@ -30,9 +30,7 @@ FORMS = {
     "dense": lambda A: A.toarray(),
     "dense tensor": lambda A: torch.from_numpy(A.toarray()),
     "networkx": lambda A: nx.from_scipy_sparse_array(A),
-    "networkx directed": lambda A: nx.from_scipy_sparse_array(
-        sp.csr_array(sp.triu(A)), create_using=nx.DiGraph
-    ),
+    "networkx directed": lambda A: nx.from_scipy_sparse_array(sp.csr_array(sp.triu(A)), create_using=nx.DiGraph),
     "networkx multigraph": lambda A: nx.MultiGraph(np.tile(once(A).T, (2, 1)).tolist()),
     "edge_index": edge_index,
     "edge_index, one direction": once,

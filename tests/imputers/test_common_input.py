@@ -98,9 +98,7 @@ def test_other_categories_at_transform_are_refused(name):
     imputer = make(name).fit(mixed_frame())
     other = mixed_frame()
     other["colour"] = other["colour"].cat.rename_categories({"red": "green"})
-    with pytest.raises(
-        ValueError, match=r"'colour' was fitted with categories \['blue', 'red'\].*CategoricalDtype"
-    ):
+    with pytest.raises(ValueError, match=r"'colour' was fitted with categories \['blue', 'red'\].*CategoricalDtype"):
         imputer.transform(other)
 
 

@@ -61,9 +61,7 @@ def test_grid_search_over_an_imputer_cuts_the_graph_with_the_rows(name):
 def test_grid_search_over_a_pipeline(name):
     X, edges, y = labelled()
     pipe = make_pipeline(StandardScaler().set_output(transform="pandas"), routed(name), Ridge())
-    search = GridSearchCV(pipe, {"ridge__alpha": [0.1, 10.0]}, cv=3, error_score="raise").fit(
-        X, y, graph=edges
-    )
+    search = GridSearchCV(pipe, {"ridge__alpha": [0.1, 10.0]}, cv=3, error_score="raise").fit(X, y, graph=edges)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
     assert search.best_estimator_[1].graph_.nnz == edge_index(ring()).shape[1]
 

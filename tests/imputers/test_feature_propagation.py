@@ -33,9 +33,7 @@ def test_agrees_with_pyg_on_weighted_edges():
     X, A = table(40, 5, rate=0.5), ring(40).toarray()
     W = np.random.default_rng(0).random(A.shape)
     A = sp.csr_array(A * (W + W.T))
-    np.testing.assert_allclose(
-        FeaturePropagationImputer().fit_transform(X, graph=A), by_pyg(X, A), rtol=1e-12
-    )
+    np.testing.assert_allclose(FeaturePropagationImputer().fit_transform(X, graph=A), by_pyg(X, A), rtol=1e-12)
 
 
 def test_many_iterations_solve_the_linear_system():

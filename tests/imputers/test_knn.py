@@ -31,9 +31,7 @@ def test_donors_are_training_rows_only():
     rows = np.concatenate([g.x.numpy() for g in train]).astype(float)
     out = KNNImputer().fit(train).transform(new)
     for before, after in zip(new, out, strict=True):
-        np.testing.assert_allclose(
-            after.x, Oracle().fit(rows).transform(before.x.numpy().astype(float)), rtol=1e-5
-        )
+        np.testing.assert_allclose(after.x, Oracle().fit(rows).transform(before.x.numpy().astype(float)), rtol=1e-5)
 
 
 def test_max_donors_draws_a_seeded_sample_of_rows():

@@ -21,17 +21,13 @@ def with_holes(graph: Data, columns: slice, rate: float, rng: np.random.Generato
     return Data(x=x.masked_fill(lost, torch.nan), edge_index=graph.edge_index)
 
 
-def pooled_coverage(
-    graphs: list[Data], columns: slice, rate: float, n_train: int, steps: int
-) -> dict[float, float]:
+def pooled_coverage(graphs: list[Data], columns: slice, rate: float, n_train: int, steps: int) -> dict[float, float]:
     """Share of hidden test values inside their interval, over all seeds together."""
     inside: dict[float, list[np.ndarray]] = {c: [] for c in COVERAGES}
     for seed in SEEDS:
         rng = np.random.default_rng([seed, 1])
         train, judge, test = split_indices(len(graphs), random_state=seed)
-        fitted = megae(
-            hidden=32, band_width=6, blocks=1, max_steps=steps, learning_rate=3e-3, random_state=seed
-        ).fit(
+        fitted = megae(hidden=32, band_width=6, blocks=1, max_steps=steps, learning_rate=3e-3, random_state=seed).fit(
             [with_holes(graphs[i], columns, 0.0, rng) for i in train[:n_train]],
             validation=[with_holes(graphs[i], columns, rate, rng) for i in judge],
         )
@@ -40,9 +36,7 @@ def pooled_coverage(
         truth = torch.cat([graphs[i].x.double() for i in chosen])
         lost = torch.isnan(torch.cat([g.x for g in holed]))
         for coverage in COVERAGES:
-            lower, upper = (
-                torch.cat([g.x for g in ends]) for ends in fitted.intervals(holed, coverage=coverage)
-            )
+            lower, upper = (torch.cat([g.x for g in ends]) for ends in fitted.intervals(holed, coverage=coverage))
             inside[coverage].append(((lower <= truth) & (truth <= upper))[lost].numpy())
     return {c: float(np.concatenate(parts).mean()) for c, parts in inside.items()}
 

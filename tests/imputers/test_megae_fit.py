@@ -114,9 +114,7 @@ def test_diagnostics_against_numpy(monkeypatch):
     d = fitted.diagnostics_
     assert set(d["rmse"]) == {"megae", "graph_free", "mean", "propagation"}
     assert all(np.isfinite(v) for v in d["rmse"].values())
-    assert {"units", "n_held_out", "steps", "best_step", "stopped", "seconds", "history", "warnings"} <= set(
-        d
-    )
+    assert {"units", "n_held_out", "steps", "best_step", "stopped", "seconds", "history", "warnings"} <= set(d)
     assert set(d["polynomials"]) == {"order", "filter_error", "frame_error"}
     trainable = divisions[0].trainable.numpy()
     hidden, visible = divisions[0].calibration.hidden.numpy(), divisions[0].calibration.visible.numpy()
@@ -172,9 +170,7 @@ def test_twin_is_only_trained_when_asked_for():
 def test_learning_beats_the_mean_on_a_smooth_graph():
     truth = waves(120, 3)
     mask = holes(truth.shape, 0.2)
-    filled = megae(max_steps=150, hidden=32, learning_rate=3e-3).fit_transform(
-        punched(truth, mask), graph=ring(120)
-    )
+    filled = megae(max_steps=150, hidden=32, learning_rate=3e-3).fit_transform(punched(truth, mask), graph=ring(120))
     mean = np.broadcast_to(np.nanmean(punched(truth, mask), axis=0), truth.shape)
     errors = [np.sqrt(np.mean((values - truth)[mask] ** 2)) for values in (filled, mean)]
     assert errors[0] < 0.6 * errors[1]

@@ -57,9 +57,7 @@ def test_global_generators_neither_matter_nor_move(kind, monkeypatch):
     assert reseeded == []
 
 
-@pytest.mark.parametrize(
-    "state", [np.random.RandomState(7), np.random.default_rng(7)], ids=["legacy", "generator"]
-)
+@pytest.mark.parametrize("state", [np.random.RandomState(7), np.random.default_rng(7)], ids=["legacy", "generator"])
 def test_random_states_are_drawn_from(state):
     fitted = megae(random_state=state).fit(X, graph=A)
     again = megae(random_state=state).fit(X, graph=A)

@@ -30,9 +30,7 @@ def saved(imputer: MEGAEImputer, folder: Path) -> MEGAEImputer:
     return MEGAEImputer.load(folder / "model.megae")
 
 
-@pytest.mark.parametrize(
-    "settings", [{}, {"preset": "paper"}, {"decoder": "mlp", "frame": "adapted"}, {"clip": True}]
-)
+@pytest.mark.parametrize("settings", [{}, {"preset": "paper"}, {"decoder": "mlp", "frame": "adapted"}, {"clip": True}])
 @pytest.mark.parametrize("graph", [A, None], ids=["graph", "knn"])
 def test_round_trip_keeps_every_bit(tmp_path, settings, graph):
     fitted = megae(calibration_fraction=0.3, **settings).fit(X, graph=graph)
@@ -67,8 +65,7 @@ def test_round_trip_of_many_graphs_and_an_empty_column(tmp_path):
     loaded = saved(fitted, tmp_path)
     assert loaded.random_state is None
     assert all(
-        torch.equal(a.x, b.x)
-        for a, b in zip(fitted.transform(graphs[:4]), loaded.transform(graphs[:4]), strict=True)
+        torch.equal(a.x, b.x) for a, b in zip(fitted.transform(graphs[:4]), loaded.transform(graphs[:4]), strict=True)
     )
     assert loaded.transform(graphs[:1])[0].x[:, 1].eq(0).all()
 
@@ -111,9 +108,7 @@ def test_truncated_models_are_refused(model, tmp_path, share):
 def test_foreign_and_newer_models_are_refused(model, tmp_path):
     tensors, header = read_tensors(model, "megae-model", 1)
     write_tensors(tmp_path / "newer", tensors, {**header, "version": 2})
-    with pytest.raises(
-        ValueError, match="newer has format version 2, this megae reads up to 1; upgrade megae"
-    ):
+    with pytest.raises(ValueError, match="newer has format version 2, this megae reads up to 1; upgrade megae"):
         MEGAEImputer.load(tmp_path / "newer")
     write_tensors(tmp_path / "foreign", tensors, {**header, "format": "other"})
     with pytest.raises(ValueError, match="foreign is not a megae-model file"):

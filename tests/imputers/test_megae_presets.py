@@ -55,9 +55,7 @@ def test_overrides_win_and_none_does_not_override():
 
 @pytest.fixture(scope="module")
 def plain():
-    return {
-        preset: megae(preset=preset, learning_rate=1e-2).fit(X, graph=A) for preset in ("default", "paper")
-    }
+    return {preset: megae(preset=preset, learning_rate=1e-2).fit(X, graph=A) for preset in ("default", "paper")}
 
 
 def test_presets_are_the_two_networks(plain):
@@ -113,11 +111,7 @@ def test_the_regulariser_raises_the_entropy(preset):
             "regularize": regularize,
             "dropout": 0.0,
         }
-        return (
-            megae(preset=preset, patience=1000, **settings)
-            .fit(X, graph=A)
-            .diagnostics_["history"][-1]["entropy"]
-        )
+        return megae(preset=preset, patience=1000, **settings).fit(X, graph=A).diagnostics_["history"][-1]["entropy"]
 
     without, with_it = entropy(False), entropy(True)
     assert with_it > without + 0.05

@@ -50,9 +50,7 @@ def test_half_width_is_the_conformal_quantile():
     calibration = Calibration(scores, np.zeros(99, dtype=np.int64), np.array([2.0, 0.5]))
     for coverage in (0.5, 0.9, 0.95):
         k = math.ceil(100 * coverage)
-        assert np.allclose(
-            calibration.half_width(coverage), np.sort(np.abs(scores))[k - 1] * np.array([2.0, 0.5])
-        )
+        assert np.allclose(calibration.half_width(coverage), np.sort(np.abs(scores))[k - 1] * np.array([2.0, 0.5]))
     assert np.isinf(calibration.half_width(0.995)).all()
 
 

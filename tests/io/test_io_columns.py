@@ -19,9 +19,7 @@ def text(cells, named=None, name="c"):
     return classify(RawColumn(name, cells=list(cells)), where, named)
 
 
-@pytest.mark.parametrize(
-    "token", ["", " ", "NA", "NaN", "nan", "null", "None", "N/A", "?", "#N/A", "<NA>", "-nan"]
-)
+@pytest.mark.parametrize("token", ["", " ", "NA", "NaN", "nan", "null", "None", "N/A", "?", "#N/A", "<NA>", "-nan"])
 def test_every_hole_token_is_a_hole(token):
     column = text(["1.5", token, "2"])
     assert column.kind == "float"

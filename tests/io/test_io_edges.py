@@ -72,9 +72,7 @@ def test_unknown_node_is_named_with_line_and_advice(tmp_path):
     path = tmp_path / "edges.csv"
     with pytest.raises(InputError) as caught:
         matrix(tmp_path, text)
-    assert str(caught.value) == (
-        f"{path} line 4: node 'n93' is not in nodes.csv; add it there or pass --drop-unknown"
-    )
+    assert str(caught.value) == (f"{path} line 4: node 'n93' is not in nodes.csv; add it there or pass --drop-unknown")
     A, counts = matrix(tmp_path, text, drop_unknown=True)
     assert (A.nnz, counts.unknown_dropped) == (2, 1)
 

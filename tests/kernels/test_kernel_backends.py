@@ -28,9 +28,7 @@ def test_three_forms_against_the_eigendecomposition(backend, dtype, name, M, K, 
     exact = twin(L, Z, C)
     assert distance(backend.bandwise(operator, Z, weights), exact) < TOLERANCE[dtype]
     assert distance(backend.expand(operator, x, weights), twin(L, x, C)) < TOLERANCE[dtype]
-    assert (
-        distance(backend.contract(operator, Z, weights), exact.sum(axis=1, keepdims=True)) < TOLERANCE[dtype]
-    )
+    assert distance(backend.contract(operator, Z, weights), exact.sum(axis=1, keepdims=True)) < TOLERANCE[dtype]
 
 
 @backends

@@ -84,9 +84,7 @@ def test_nothing_is_saved_for_the_backward_pass_whatever_the_degree():
     def saved(K: int) -> list[tuple[int, ...]]:
         kept: list[tuple[int, ...]] = []
         Z = signal(20, 3, 4).requires_grad_()
-        with torch.autograd.graph.saved_tensors_hooks(
-            lambda t: kept.append(tuple(t.shape)) or t, lambda t: t
-        ):
+        with torch.autograd.graph.saved_tensors_hooks(lambda t: kept.append(tuple(t.shape)) or t, lambda t: t):
             out = apply(L, Z, coefficients(3, K)).sum()
             out = out + apply(L, Z[:, :1], coefficients(3, K)).sum()
         out.backward()

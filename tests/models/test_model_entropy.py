@@ -78,10 +78,7 @@ def test_gradcheck():
 
 
 def test_climbing_the_gradient_evens_the_bands_out():
-    Z = (
-        torch.rand(8, 5, 3, generator=torch.Generator().manual_seed(2))
-        * torch.tensor([1, 2, 3, 4, 9.0])[:, None]
-    )
+    Z = torch.rand(8, 5, 3, generator=torch.Generator().manual_seed(2)) * torch.tensor([1, 2, 3, 4, 9.0])[:, None]
     Z.requires_grad_()
     graph = torch.zeros(8, dtype=torch.long)
     before = float(latent_entropy(Z, graph, 1))

@@ -91,9 +91,7 @@ def test_loss_against_a_loop_over_the_cells(binary_loss):
 
 
 def test_plain_loss_is_the_rmse_in_units_of_the_columns():
-    h = OutputHead(
-        columns("continuous", "continuous"), np.zeros(2), np.array([2.0, 3.0]), np.array([1.0, 6.0])
-    )
+    h = OutputHead(columns("continuous", "continuous"), np.zeros(2), np.array([2.0, 3.0]), np.array([1.0, 6.0]))
     values = torch.tensor([[1.0, 5.0], [9.0, 2.0]])
     truth = torch.tensor([[0.0, 5.0], [4.0, 0.0]])
     hidden = torch.tensor([[True, False], [False, True]])

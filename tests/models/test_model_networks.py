@@ -38,17 +38,13 @@ def test_paper_network_is_equations_5_to_9(decoder):
     x = np.random.default_rng(0).standard_normal((13, 3))
     got, codes = network(torch.from_numpy(x), operator(A))
     g = dense_polynomials(A, filters.analysis)
-    back = (
-        np.stack([np.eye(13)] * 4) if filters.synthesis is None else dense_polynomials(A, filters.synthesis)
-    )
+    back = np.stack([np.eye(13)] * 4) if filters.synthesis is None else dense_polynomials(A, filters.synthesis)
     bands, Z2s = [], []
     for m in range(4):
         Z1 = leaky(g[m] @ x @ numbers(network.convolve.weight)[m] + numbers(network.convolve.bias)[m])
         Z2 = leaky(Z1 @ numbers(network.encode.weight)[m] + numbers(network.encode.bias)[m])
         Z2s.append(Z2)
-        bands.append(
-            leaky(back[m] @ Z2 @ numbers(network.decode.weight)[m] + numbers(network.decode.bias)[m])
-        )
+        bands.append(leaky(back[m] @ Z2 @ numbers(network.decode.weight)[m] + numbers(network.decode.bias)[m]))
     out = leaky(np.concatenate(bands, axis=1) @ numbers(network.merge.weight).T + numbers(network.merge.bias))
     assert np.allclose(numbers(got), out, atol=1e-9)
     assert len(codes) == 1

@@ -54,9 +54,7 @@ def test_half_widths_are_means_over_holes() -> None:
 
 def test_intervals_as_frames_are_matched_by_name() -> None:
     before, after, holes = frames()
-    lower = pd.DataFrame(
-        {"n": [0.0] * 4, "kind": pd.Categorical(["a"] * 4), "x": pd.array([1.0, 2, 3, 4], "Float64")}
-    )
+    lower = pd.DataFrame({"n": [0.0] * 4, "kind": pd.Categorical(["a"] * 4), "x": pd.array([1.0, 2, 3, 4], "Float64")})
     upper = pd.DataFrame({"n": [8.0] * 4, "kind": pd.Categorical(["a"] * 4), "x": [2.0, 8.0, 3.0, 4.0]})
     x, n, kind, flag = read_columns(before, after, holes, (lower, upper))
     assert x.half_width == 3.0

@@ -21,9 +21,7 @@ DIAGNOSTICS = {
     "n_held_out": 1234,
     "steps": 300,
     "best_step": 200,
-    "history": [
-        {"step": s, "loss": 1.0 / (s + 1), "val_rmse": 0.5, "entropy": 1.7} for s in range(0, 300, 100)
-    ],
+    "history": [{"step": s, "loss": 1.0 / (s + 1), "val_rmse": 0.5, "entropy": 1.7} for s in range(0, 300, 100)],
 }
 
 
@@ -41,9 +39,7 @@ def ring(n: int) -> sp.csr_array:
 
 def write(path: Path, **changes: object) -> tuple[str, Outline]:
     before, after, mask = table()
-    arguments: dict[str, object] = dict(
-        before=before, after=after, mask=mask, adjacency=ring(30), method="megae"
-    )
+    arguments: dict[str, object] = dict(before=before, after=after, mask=mask, adjacency=ring(30), method="megae")
     write_report(path, **(arguments | changes))  # type: ignore[arg-type]
     text = path.read_text(encoding="utf-8")
     return text, Outline(text)
@@ -82,12 +78,8 @@ def test_user_text_is_escaped(tmp_path: Path) -> None:
     assert sum(EVIL in words for words in outline.words) >= 5
 
 
-@pytest.mark.parametrize(
-    "diagnostics", [None, {}, {"warnings": []}, {"rmse": {}}, {"rmse": {"megae": float("nan")}}]
-)
-def test_missing_diagnostics_leave_sections_out(
-    tmp_path: Path, diagnostics: dict[str, object] | None
-) -> None:
+@pytest.mark.parametrize("diagnostics", [None, {}, {"warnings": []}, {"rmse": {}}, {"rmse": {"megae": float("nan")}}])
+def test_missing_diagnostics_leave_sections_out(tmp_path: Path, diagnostics: dict[str, object] | None) -> None:
     text, _ = write(tmp_path / "r.html", diagnostics=diagnostics, adjacency=None)
     assert "How far to trust it" not in text
     assert "How it trained" not in text

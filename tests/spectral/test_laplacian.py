@@ -58,9 +58,7 @@ def test_all_containers_agree() -> None:
         symmetrized_adjacency(nx.from_numpy_array(TRIANGLE_AND_TAIL)),
         symmetrized_adjacency(nx.from_numpy_array(TRIANGLE_AND_TAIL, create_using=nx.DiGraph)),
         symmetrized_adjacency(edge_index, edge_weight=weights),
-        symmetrized_adjacency(
-            torch.from_numpy(edge_index), edge_weight=torch.from_numpy(weights), num_nodes=4
-        ),
+        symmetrized_adjacency(torch.from_numpy(edge_index), edge_weight=torch.from_numpy(weights), num_nodes=4),
     ):
         np.testing.assert_array_equal(adjacency.toarray(), expected)
         assert adjacency.has_canonical_format
@@ -76,14 +74,10 @@ def test_duplicates_count_once_with_the_largest_weight() -> None:
     expected = [[0, 4, 0], [4, 0, 1], [0, 1, 0]]
     np.testing.assert_array_equal(symmetrized_adjacency(coo).toarray(), expected)
     assert coo.nnz == 4, "the input is left as it was"
-    unsummed = sp.csr_array(
-        (np.array([1.0, 4.0, 1.0]), np.array([1, 1, 2]), np.array([0, 2, 3, 3])), shape=(3, 3)
-    )
+    unsummed = sp.csr_array((np.array([1.0, 4.0, 1.0]), np.array([1, 1, 2]), np.array([0, 2, 3, 3])), shape=(3, 3))
     np.testing.assert_array_equal(symmetrized_adjacency(unsummed).toarray(), expected)
     edge_index = np.array([[0, 0, 1, 1], [1, 1, 0, 2]])
-    np.testing.assert_array_equal(
-        symmetrized_adjacency(edge_index, edge_weight=[1, 4, 2, 1]).toarray(), expected
-    )
+    np.testing.assert_array_equal(symmetrized_adjacency(edge_index, edge_weight=[1, 4, 2, 1]).toarray(), expected)
     multigraph = nx.MultiGraph()
     multigraph.add_nodes_from("abc")
     multigraph.add_weighted_edges_from([("a", "b", 1.0), ("a", "b", 4.0), ("b", "c", 1.0)])

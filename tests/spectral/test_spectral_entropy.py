@@ -51,9 +51,7 @@ def test_entropy_does_not_depend_on_the_order_of_nodes() -> None:
     A = make_graph("ring", 12, 0)
     rng = np.random.default_rng(1)
     x, order = rng.normal(size=(12, 3)), rng.permutation(12)
-    np.testing.assert_allclose(
-        spectral_entropy(x[order], A[np.ix_(order, order)]), spectral_entropy(x, A), atol=1e-10
-    )
+    np.testing.assert_allclose(spectral_entropy(x[order], A[np.ix_(order, order)]), spectral_entropy(x, A), atol=1e-10)
 
 
 def test_distinct_eigenvalues() -> None:

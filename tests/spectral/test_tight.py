@@ -10,9 +10,7 @@ from spectral_cases import WARPS, make_frame, make_graph, spectrum
 from megae.spectral import TightFrame, chebyshev_coefficients, coverage, normalized_laplacian
 from megae.spectral.tight import hann_translates
 
-GRID = np.unique(
-    np.r_[np.linspace(0, 2, 4001), np.geomspace(1e-300, 2, 2000), 2 - np.geomspace(1e-15, 1, 200)]
-)
+GRID = np.unique(np.r_[np.linspace(0, 2, 4001), np.geomspace(1e-300, 2, 2000), 2 - np.geomspace(1e-15, 1, 200)])
 
 
 @pytest.mark.parametrize("M", range(3, 21))
@@ -63,9 +61,7 @@ def test_paper_log_is_the_literal_one(M: int) -> None:
     step = np.log(2) / (M - 2)
     for m in range(2, M + 1):
         shifted = (np.log(l) - m * step) / (3 * step)
-        u = np.where((shifted >= -1) & (shifted < 0), 0.5 - 0.5 * np.cos(2 * np.pi * shifted), 0.0) / np.sqrt(
-            9 / 8
-        )
+        u = np.where((shifted >= -1) & (shifted < 0), 0.5 - 0.5 * np.cos(2 * np.pi * shifted), 0.0) / np.sqrt(9 / 8)
         np.testing.assert_allclose(g[m - 1], u, atol=1e-10)
     literal = np.sqrt(np.maximum(0.0, 1.0 - (g[1:] ** 2).sum(axis=0)))
     np.testing.assert_allclose(g[0], literal, atol=1e-7)

@@ -101,9 +101,7 @@ def test_many_graphs_are_set_aside_whole():
     members = graphs(40, rate=0.0)
     d = divide(members, [], RATES, PLAIN, (0.1, 0.2), 0)
     assert d.by_graph
-    train, judge, calibrate = (
-        {id(g) for g in part} for part in (d.train, d.validation.graphs, d.calibration.graphs)
-    )
+    train, judge, calibrate = ({id(g) for g in part} for part in (d.train, d.validation.graphs, d.calibration.graphs))
     assert not train & judge
     assert not train & calibrate
     assert not judge & calibrate

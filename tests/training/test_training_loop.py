@@ -264,9 +264,7 @@ def test_resume_refuses_a_checkpoint_of_another_run(tmp_path):
     first, _ = trainer(max_steps=5, checkpoint=path, fingerprint="one")
     first.run()
     other, _ = trainer(max_steps=5, checkpoint=path, fingerprint="two", resume=True)
-    with pytest.raises(
-        ValueError, match="other data or settings; pass another checkpoint path, or resume=False"
-    ):
+    with pytest.raises(ValueError, match="other data or settings; pass another checkpoint path, or resume=False"):
         other.run()
     before = path.read_bytes()
     afresh, _ = trainer(max_steps=5, checkpoint=path, fingerprint="two", resume=False)

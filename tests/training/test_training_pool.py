@@ -67,15 +67,11 @@ def test_prediction_does_not_depend_on_the_chunks():
     assert torch.allclose(whole, pieces, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    "inputs", [plain_inputs, partial(propagated_inputs, iterations=9), masked_inputs, row_inputs]
-)
+@pytest.mark.parametrize("inputs", [plain_inputs, partial(propagated_inputs, iterations=9), masked_inputs, row_inputs])
 def test_inputs_do_not_depend_on_cells_that_are_not_visible(inputs):
     pool = GraphPool(graphs(3), MEAN, SCALE, CPU)
     batch = pool.whole
-    visible = batch.observed & (
-        torch.rand(batch.observed.shape, generator=torch.Generator().manual_seed(0)) < 0.6
-    )
+    visible = batch.observed & (torch.rand(batch.observed.shape, generator=torch.Generator().manual_seed(0)) < 0.6)
     before = inputs(batch, visible)
     batch.values.copy_(torch.where(visible, batch.values, batch.values + 17.0))
     assert torch.equal(inputs(batch, visible), before)

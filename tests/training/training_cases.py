@@ -84,9 +84,7 @@ def trainer(
     )
     pool = GraphPool(division.train, shift, scale, CPU)
     weight = scale / unit
-    return Trainer(
-        network, pool, division.trainable, column_of(columns), rates, exam, weight, chosen
-    ), division
+    return Trainer(network, pool, division.trainable, column_of(columns), rates, exam, weight, chosen), division
 
 
 def weights(t: Trainer) -> list[torch.Tensor]:
