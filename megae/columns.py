@@ -56,7 +56,8 @@ class Column:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Column:
-        return cls(**{**fields, "categories": tuple(fields["categories"])})
+        ends = {k: float("nan") if fields[k] is None else float(fields[k]) for k in ("low", "high")}
+        return cls(**{**fields, **ends, "categories": tuple(fields["categories"])})
 
 
 def infer_kinds(

@@ -196,9 +196,16 @@ def _fill_series(column: Any, filled: np.ndarray, holes: np.ndarray) -> Any:
         out[holes] = values >= 0.5
     elif pd.api.types.is_integer_dtype(dtype):
         bounds = np.iinfo(getattr(dtype, "numpy_dtype", dtype))
-        out[holes] = np.clip(np.rint(values), bounds.min, bounds.max).astype(bounds.dtype)
+        out[holes] = _whole(values, bounds)
     elif pd.api.types.is_object_dtype(dtype):
         out[holes] = values.astype(object)
     else:
         out[holes] = values.astype(getattr(dtype, "numpy_dtype", dtype))
     return out
+
+
+def _whole(values: np.ndarray, bounds: np.iinfo) -> np.ndarray:
+    """Rounded into an integer type; what is beyond its range goes to the end, which no float64 of 64 bits can name."""
+    rounded = np.rint(values)
+    inside = np.clip(rounded, float(bounds.min), np.nextafter(float(bounds.max), 0)).astype(bounds.dtype)
+    return np.where(rounded >= float(bounds.max), bounds.max, inside).astype(bounds.dtype)

@@ -4,30 +4,24 @@ from __future__ import annotations
 
 import os
 import warnings
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
-import torch
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
 from torch_geometric.data import Data
 
 from megae.columns import Column
-from megae.graphs import knn_adjacency, to_adjacency, to_data
 from megae.imputers.base import GraphImputer
-from megae.imputers.build import build_network, column_of, seed_from, standardisation
-from megae.imputers.presets import resolve
+from megae.imputers.build import column_of, seed_from, standardisation
+from megae.imputers.diagnostics import describe, held_out_rmse, simple_methods
+from megae.imputers.learner import Learner
+from megae.imputers.presets import OVERRIDES, resolve
 from megae.imputers.uncertainty import Calibration
-from megae.models.filters import make_frame, polynomial_quality
-from megae.training.checkpoint import fingerprint
-from megae.training.features import propagate
 from megae.training.hiding import HidingRates, rates_like_holes
-from megae.training.holdout import MANY_GRAPHS, Division, HeldOut, divide
-from megae.training.loop import Outcome, Settings, Trainer
+from megae.training.holdout import MANY_GRAPHS, divide, rebuilt_knn
 from megae.training.pool import GraphPool
 from megae.training.resources import pick_device, threads
-from megae.training.task import Exam, ImputationNetwork, exam_errors, rms
 
 
 class MEGAEImputer(GraphImputer):
@@ -234,192 +228,79 @@ class MEGAEImputer(GraphImputer):
         return self.transform(X, graph=graph)
 
     def _fit(self, graphs: list[Data], validation: list[Data]) -> None:
-        overrides = {k: getattr(self, k) for k in _OVERRIDES}
+        overrides = {k: getattr(self, k) for k in OVERRIDES}
         self.config_ = resolve(self.preset, len(graphs) < MANY_GRAPHS, tuple(graphs[0].x.shape), overrides)
-        if self.config_["max_steps"] < 1:
-            raise ValueError(f"max_steps must be at least 1, got {self.config_['max_steps']}")
-        if self.unit not in ("range", "std"):
-            raise ValueError(f"unit must be 'range' or 'std', got {self.unit!r}")
+        self._check_parameters()
         self.seed_ = seed_from(self.random_state)
         device = pick_device(self.device)
         columns = self._seen_columns()
-        column = column_of(columns)
         cells = [g.x.numpy()[:, [c.start for c in columns]] for g in [*graphs, *validation]]
         rates = rates_like_holes(cells, self.hole_rate)
         if len(graphs) < MANY_GRAPHS:
             rates = HidingRates(np.minimum(rates.columns, 0.3), rates.rows)
+        fractions = (self.validation_fraction, self.calibration_fraction)
+        division = divide(graphs, validation, rates, column_of(columns), fractions, self.seed_)
+        if self._built_knn:
+            division = rebuilt_knn(division, self.n_neighbors)
+        self.by_graph_ = division.by_graph
+        self.center_, self.mean_, self.scale_, self.unit_ = standardisation(
+            division.train, division.trainable, self.config_["scaling"], self.unit
+        )
+        checkpoint, resume = self._checkpoint
+        learner = Learner(
+            config=self.config_,
+            division=division,
+            columns=columns,
+            rates=rates,
+            shift=self.mean_,
+            scale=self.scale_,
+            unit=self.unit_,
+            gamma=self.config_["gamma"] if self.regularize else 0.0,
+            binary_loss=self.binary_loss,
+            seed=self.seed_,
+            device=device,
+            verbose=self.verbose,
+            resume=resume,
+        )
+        with threads(self.n_jobs, self._work(graphs)):
+            self._learn(learner, checkpoint)
+
+    def _check_parameters(self) -> None:
+        if self.config_["max_steps"] < 1:
+            raise ValueError(f"max_steps must be at least 1, got {self.config_['max_steps']}")
+        if self.unit not in ("range", "std"):
+            raise ValueError(f"unit must be 'range' or 'std', got {self.unit!r}")
         fractions = (self.validation_fraction, self.calibration_fraction)
         if min(fractions) < 0 or not sum(fractions) < 1:
             raise ValueError(
                 "validation_fraction and calibration_fraction must not be negative and must sum to less than 1, got "
                 f"{fractions[0]} and {fractions[1]}"
             )
-        division = divide(graphs, validation, rates, column, fractions, self.seed_)
-        if self._built_knn:
-            division = _rebuilt_knn(division, self.n_neighbors)
-        self.by_graph_ = division.by_graph
-        self.center_, self.mean_, self.scale_, self.unit_ = standardisation(
-            division.train, division.trainable, self.config_["scaling"], self.unit
-        )
-        with threads(self.n_jobs, self._work(graphs)):
-            self._learn(division, columns, column, rates, device)
+        if self._checkpoint[1] and self.random_state is None:
+            raise ValueError("resume=True needs a fixed random_state: give the integer the first run had")
 
-    def _learn(
-        self, division: Division, columns: list[Column], column: Tensor, rates: HidingRates, device: torch.device
-    ) -> None:
+    def _learn(self, learner: Learner, checkpoint: str | os.PathLike[str] | None) -> None:
         budget = self.time_budget
-        twin_too = self.diagnose and self.use_graph and division.calibration is not None
+        twin_too = self.diagnose and self.use_graph and learner.division.calibration is not None
         share = 0.6 if twin_too else 1.0
-        self.network_, outcome = self._train(
-            division, columns, column, rates, device, self.use_graph, None if budget is None else budget * share
+        self.network_, outcome = learner.train(
+            self.use_graph, None if budget is None else budget * share, checkpoint, "megae"
         )
-        exams = {
-            name: self._exam(held, device, self.use_graph)
-            for name, held in (("validation", division.validation), ("calibration", division.calibration))
-        }
-        self.calibration_ = Calibration.measure(self.network_, exams["validation"], exams["calibration"])
-        rmse = {"megae": self._rmse(self.network_, exams["calibration"])} | self._baselines(exams["calibration"])
+        judge = learner.exam(learner.division.calibration, self.use_graph)
+        self.calibration_ = Calibration.measure(
+            self.network_, learner.exam(learner.division.validation, self.use_graph), judge
+        )
+        weight = self.scale_ / self.unit_
+        own = float("nan") if self.calibration_ is None else self.calibration_.rmse(weight)
+        rmse = {"megae": own} | simple_methods(judge, (self.center_ - self.mean_) / self.scale_, weight)
         if twin_too and outcome.stopped != "interrupted":
             left = None if budget is None else max(budget - outcome.seconds, 0.2 * budget)
-            twin, _ = self._train(division, columns, column, rates, device, False, left)
-            rmse["graph_free"] = self._rmse(twin, self._exam(division.calibration, device, False))
-        self.diagnostics_ = self._describe(rmse, outcome, exams["calibration"])
-
-    def _train(
-        self,
-        division: Division,
-        columns: list[Column],
-        column: Tensor,
-        rates: HidingRates,
-        device: torch.device,
-        use_graph: bool,
-        time_budget: float | None,
-    ) -> tuple[ImputationNetwork, Outcome]:
-        c = self.config_
-        pool = GraphPool(division.train, self.mean_, self.scale_, device, use_graph)
-        spectrum = to_adjacency_of(division.train) if c["frame"] == "adapted" else None
-        self._filters_from(spectrum)
-        network = build_network(
-            c,
-            columns,
-            self.mean_,
-            self.scale_,
-            self.unit_,
-            self.binary_loss,
-            division.by_graph,
-            use_graph,
-            self._bank,
-            self.seed_,
-        ).to(device)
-        exam = self._exam(division.validation, device, use_graph)
-        path, resume = self._checkpoint
-        if path is not None and not use_graph and self.use_graph:
-            path = f"{os.fspath(path)}.graph-free"
-        settings = Settings(
-            max_steps=c["max_steps"],
-            learning_rate=c["learning_rate"],
-            weight_decay=c["weight_decay"],
-            gamma=c["gamma"] if self.regularize else 0.0,
-            batch_fraction=c["batch_fraction"],
-            decay=c["average_decay"],
-            jitter=c["jitter"],
-            gradient_clip=1.0,
-            eval_every=max(1, min(100, c["max_steps"] // 20)),
-            patience=c["patience"],
-            time_budget=time_budget,
-            seed=self.seed_,
-            verbose=self.verbose,
-            what="megae" if use_graph or not self.use_graph else "graph-free twin",
-            checkpoint=path,
-            resume=resume,
-            fingerprint="" if path is None else self._fingerprint(columns, rates, division, pool, exam, use_graph),
-        )
-        trainer = Trainer(
-            network, pool, division.trainable.to(device), column.to(device), rates, exam, self.weight_, settings
-        )
-        return network, trainer.run()
-
-    def _fingerprint(
-        self,
-        columns: list[Column],
-        rates: HidingRates,
-        division: Division,
-        pool: GraphPool,
-        exam: Exam | None,
-        use_graph: bool,
-    ) -> str:
-        """A digest of all that the weights depend on."""
-        settings = [self.config_, self.seed_, use_graph, self.regularize, self.unit, self.binary_loss, rates.rows]
-        arrays = [rates.columns, self.mean_, self.scale_, division.trainable, pool.whole.values, *pool._csr]
-        if exam is not None:
-            arrays += [exam.visible, exam.hidden, exam.pool.whole.values, *exam.pool._csr]
-        return fingerprint(settings, [column.to_dict() for column in columns], *arrays)
-
-    def _filters_from(self, spectrum: sp.csr_array | None) -> None:
-        from megae.models import FilterBank
-
-        c = self.config_
-        frame = make_frame(c["frame"], c["bands"], c["warp_constant"], spectrum)
-        self._bank = FilterBank.from_frame(frame, c["order"], c["decoder"], c["inverse_eps"])
-        self._quality = polynomial_quality(frame, self._bank)
-
-    @property
-    def weight_(self) -> np.ndarray:
-        """Units of error per standardised unit, (E,)."""
-        return self.scale_ / self.unit_
-
-    def _exam(self, held: HeldOut | None, device: torch.device, use_graph: bool) -> Exam | None:
-        if held is None:
-            return None
-        pool = GraphPool(held.graphs, self.mean_, self.scale_, device, use_graph)
-        return Exam(pool, held.visible.to(device), held.hidden.to(device))
-
-    def _rmse(self, network: ImputationNetwork, exam: Exam | None) -> float:
-        if exam is None:
-            return float("nan")
-        return rms(exam_errors(network.predict(exam.pool, exam.visible), exam, self.weight_))
-
-    def _baselines(self, exam: Exam | None) -> dict[str, float]:
-        if exam is None:
-            return {"mean": float("nan"), "propagation": float("nan")}
-        z = torch.where(exam.visible, exam.pool.whole.values, 0.0)
-        offset = torch.as_tensor((self.center_ - self.mean_) / self.scale_, dtype=z.dtype, device=z.device)
-        means = offset.expand_as(z)
-        spread = propagate(exam.pool.whole.operator, torch.where(exam.visible, z - offset, 0.0), exam.visible, 40)
-        return {
-            "mean": rms(exam_errors(means, exam, self.weight_)),
-            "propagation": rms(exam_errors(spread + offset, exam, self.weight_)),
-        }
-
-    def _describe(self, rmse: dict[str, float], outcome: Outcome, exam: Exam | None) -> dict[str, Any]:
-        notes = []
-        if exam is None:
-            notes.append("too few observed cells to set any aside: nothing is known about the error")
-        best_simple = min(rmse["mean"], rmse["propagation"])
-        if rmse["megae"] >= best_simple:
-            name = "the column mean" if rmse["mean"] <= rmse["propagation"] else "feature propagation"
-            notes.append(
-                f"the model does not help: held-out RMSE {rmse['megae']:.4g}, {name} has {best_simple:.4g}; consider "
-                "the simpler method"
-            )
-        if rmse["megae"] >= rmse.get("graph_free", np.inf):
-            notes.append(
-                f"the graph does not help: held-out RMSE {rmse['megae']:.4g}, without it {rmse['graph_free']:.4g}"
-            )
-        for note in notes:
-            warnings.warn(note, stacklevel=6)
-        return {
-            "rmse": rmse,
-            "units": "each column's observed range" if self.unit == "range" else "each column's standard deviation",
-            "n_held_out": 0 if exam is None else int(exam.hidden.sum()),
-            "steps": outcome.steps,
-            "best_step": outcome.best_step,
-            "stopped": outcome.stopped,
-            "seconds": outcome.seconds,
-            "history": outcome.history,
-            "polynomials": self._quality,
-            "warnings": notes,
-        }
+            beside = None if checkpoint is None else f"{os.fspath(checkpoint)}.graph-free"
+            twin, _ = learner.train(False, left, beside, "graph-free twin")
+            rmse["graph_free"] = held_out_rmse(twin, learner.exam(learner.division.calibration, False), weight)
+        self.diagnostics_ = describe(rmse, outcome, judge, self.unit, learner.quality)
+        for note in self.diagnostics_["warnings"]:
+            warnings.warn(note, stacklevel=5)
 
     def _work(self, graphs: list[Data]) -> int:
         """Numbers in one layer of the network in one training step."""
@@ -531,30 +412,6 @@ class MEGAEImputer(GraphImputer):
         return load_imputer(cls, path)
 
 
-_OVERRIDES = (
-    "frame",
-    "decoder",
-    "bands",
-    "order",
-    "hidden",
-    "band_width",
-    "blocks",
-    "dropout",
-    "gamma",
-    "learning_rate",
-    "weight_decay",
-    "batch_fraction",
-    "propagation",
-    "max_steps",
-    "patience",
-)
-
-
-def to_adjacency_of(graphs: list[Data]) -> sp.csr_array:
-    """One block diagonal over all graphs."""
-    return sp.csr_array(sp.block_diag([to_adjacency(g) for g in graphs], format="csr"))
-
-
 def _renumbered(columns: list[Column], usable: np.ndarray) -> list[Column]:
     """The columns that have any data, numbered as they lie in the matrix a method sees."""
     kept = []
@@ -562,28 +419,6 @@ def _renumbered(columns: list[Column], usable: np.ndarray) -> list[Column]:
     for column in columns:
         if usable[column.start]:
             width = column.stop - column.start
-            kept.append(
-                Column(column.name, column.kind, start, start + width, column.low, column.high, column.categories)
-            )
+            kept.append(replace(column, start=start, stop=start + width))
             start += width
     return kept
-
-
-def _rebuilt_knn(division: Division, k: int) -> Division:
-    """Neighbours by the cells that may be seen, so that no held-out cell shapes the graph it is judged on."""
-
-    def rebuilt(graphs: list[Data], visible: Tensor) -> list[Data]:
-        masks = visible.split([len(g.x) for g in graphs])
-        cells = [g.x.masked_fill(~mask, torch.nan).numpy() for g, mask in zip(graphs, masks, strict=True)]
-        return [to_data(g.x.numpy(), knn_adjacency(c, k)) for g, c in zip(graphs, cells, strict=True)]
-
-    def blind(held: HeldOut | None) -> HeldOut | None:
-        return None if held is None else HeldOut(rebuilt(held.graphs, held.visible), held.visible, held.hidden)
-
-    return Division(
-        rebuilt(division.train, division.trainable),
-        division.trainable,
-        blind(division.validation),
-        blind(division.calibration),
-        division.by_graph,
-    )

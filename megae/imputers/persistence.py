@@ -77,7 +77,10 @@ def load_imputer(cls: type[I], path: str | os.PathLike[str]) -> I:
     if header["feature_names"] is not None:
         imputer.feature_names_in_ = np.asarray(header["feature_names"], dtype=object)
     imputer.seed_, imputer.by_graph_ = header["seed"], header["by_graph"]
-    imputer._built_knn, imputer.diagnostics_ = header["built_knn"], header["diagnostics"]
+    imputer._built_knn = header["built_knn"]
+    imputer.diagnostics_ = header["diagnostics"]
+    unknown = {k: np.nan for k, v in imputer.diagnostics_["rmse"].items() if v is None}
+    imputer.diagnostics_["rmse"] |= unknown
     imputer.usable_ = tensors["usable"].numpy()
     imputer.mean_, imputer.scale_, imputer.unit_ = (tensors[k].numpy() for k in ("mean", "scale", "unit"))
     imputer.graph_ = _read_graph(tensors, header["graph_nodes"])

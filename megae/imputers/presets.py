@@ -85,3 +85,23 @@ def resolve(preset: str, one_graph: bool, shape: tuple[int, int], overrides: dic
             config["dropout"] = round(0.7 * width / (width + 256), 4)
             config["max_steps"] = 1000 if rows * width < LARGE_TABLE else 250
     return config | {k: v for k, v in overrides.items() if v is not None}
+
+
+OVERRIDES = (
+    "frame",
+    "decoder",
+    "bands",
+    "order",
+    "hidden",
+    "band_width",
+    "blocks",
+    "dropout",
+    "gamma",
+    "learning_rate",
+    "weight_decay",
+    "batch_fraction",
+    "propagation",
+    "max_steps",
+    "patience",
+)
+"""Constructor arguments that override an entry of the preset."""

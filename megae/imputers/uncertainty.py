@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from megae.columns import Column
-from megae.training.task import Exam, ImputationNetwork
+from megae.training.task import Exam, ImputationNetwork, rms
 
 ENOUGH = 50
 """Calibration cells from which a column's errors are drawn from its own."""
@@ -54,6 +54,10 @@ class Calibration:
             count = np.bincount(where, minlength=E)
             spread = np.sqrt((total + 10 * overall) / (count + 10))
         return cls(errors / spread[columns], columns, spread)
+
+    def rmse(self, weight: np.ndarray) -> float:
+        """Pooled RMSE over the calibration cells; ``weight`` (E,) is units of error per standardised unit."""
+        return rms(self.scores * (self.spread * weight)[self.columns])
 
     def half_width(self, coverage: float) -> np.ndarray:
         """Half the width of the interval of each column, standardised, (E,).

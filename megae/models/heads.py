@@ -27,8 +27,8 @@ class OutputHead(nn.Module):
     =========== ================================== ========================================
 
     Values and truth are passed standardised, (value - mean) / sd, so that nothing is lost to float32. With o = 0 every
-    value is the column's training mean. ``loss`` is the root of the mean over squared-error cells plus the mean over the
-    others, each weighted by its share of the hidden cells.
+    value is the column's training mean. ``loss`` is the root of the mean over squared-error cells plus the mean over
+    the others, each weighted by its share of the hidden cells.
 
     Parameters
     ----------

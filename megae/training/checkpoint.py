@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from typing import Any
 
@@ -36,7 +37,16 @@ def write_tensors(path: str | os.PathLike[str], tensors: dict[str, Tensor], head
 
     plain = {k: v.detach().cpu().contiguous().clone() for k, v in tensors.items()}
     with atomic_path(path) as temporary:
-        save_file(plain, temporary, metadata={"megae": json.dumps(header)})
+        save_file(plain, temporary, metadata={"megae": json.dumps(_finite(header), allow_nan=False)})
+
+
+def _finite(value: Any) -> Any:
+    """The same structure with None where a number is not finite, which JSON cannot write."""
+    if isinstance(value, dict):
+        return {k: _finite(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(v) for v in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def read_tensors(path: str | os.PathLike[str], expected: str, newest: int) -> tuple[dict[str, Tensor], dict[str, Any]]:

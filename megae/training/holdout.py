@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from megae.graphs import knn_adjacency, to_data
 from megae.training.hiding import HidingRates, hide
 
 MANY_GRAPHS = 20
@@ -27,11 +28,14 @@ class HeldOut:
     ----------
     graphs : list of Data
     visible, hidden : bool Tensor of shape (N, E) over the nodes of all graphs, disjoint
+    copies : int
+        How often the same graphs stand in ``graphs``, one after the other, each time with other cells hidden.
     """
 
     graphs: list[Data]
     visible: Tensor
     hidden: Tensor
+    copies: int = 1
 
 
 @dataclass(frozen=True)
@@ -162,7 +166,7 @@ def _repeatedly_hidden(
     times = int(np.clip(np.ceil(4_000 / max(expected, 1.0)), 1, at_most))
     observed = once.repeat(times, 1)
     hidden = hide(observed, column, torch.as_tensor(rates.columns, dtype=torch.float32), rates.rows, generator)
-    return HeldOut(graphs * times, observed & ~hidden, hidden) if hidden.any() else None
+    return HeldOut(graphs * times, observed & ~hidden, hidden, times) if hidden.any() else None
 
 
 def _some_cells(
@@ -177,3 +181,26 @@ def _some_cells(
     whole_rows = rates.rows / (rates.rows + typical) if rates.rows > 0 else 0.0
     columns = torch.as_tensor(rates.columns / typical * fraction * (1 - whole_rows), dtype=torch.float32)
     return hide(observed, column, columns.clamp(max=0.5), fraction * whole_rows, generator)
+
+
+def rebuilt_knn(division: Division, k: int) -> Division:
+    """Neighbours by the cells that may be seen, so that no held-out cell shapes the graph it is judged on."""
+
+    def blind(held: HeldOut | None) -> HeldOut | None:
+        return None if held is None else replace(held, graphs=_neighbours(held.graphs, held.visible, k))
+
+    return replace(
+        division,
+        train=_neighbours(division.train, division.trainable, k),
+        validation=blind(division.validation),
+        calibration=blind(division.calibration),
+    )
+
+
+def _neighbours(graphs: list[Data], visible: Tensor, k: int) -> list[Data]:
+    """Each table with a kNN graph over its rows, by its visible cells alone."""
+    seen = visible.split([g.x.shape[0] for g in graphs])
+    return [
+        to_data(g.x.numpy(), knn_adjacency(g.x.masked_fill(~v, torch.nan).numpy(), k))
+        for g, v in zip(graphs, seen, strict=True)
+    ]

@@ -273,6 +273,7 @@ class Trainer:
             )
         for name in ("best_step", "best_rmse", "steps", "stopped", "seconds", "history"):
             setattr(outcome, name, header[name])
+        outcome.best_rmse = float("inf") if outcome.best_rmse is None else outcome.best_rmse
         self.scores, self.best_scores = np.array(header["scores"]), np.array(header["best_scores"])
         self._load_weights([tensors[f"weight.{i}"] for i in range(len(self.weights))])
         for i, w in enumerate(self.weights):

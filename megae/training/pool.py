@@ -66,7 +66,7 @@ class GraphPool:
         observed = torch.isfinite(x)
         L = laplacian(batch) if use_graph else sp.eye_array(x.shape[0], format="csr")
         operator = FilterOperator.from_laplacian(L)
-        self._csr = tuple(t.numpy() for t in (operator.indptr, operator.indices, operator.values))
+        self.csr = tuple(t.numpy() for t in (operator.indptr, operator.indices, operator.values))
         self.whole = GraphBatch(
             torch.where(observed, x, 0.0).to(device, torch.float32),
             observed.to(device),
@@ -83,7 +83,7 @@ class GraphPool:
         """The chosen graphs, in that order."""
         if len(chosen) == self.n_graphs and np.array_equal(chosen, np.arange(self.n_graphs)):
             return self.whole
-        indptr, indices, values = self._csr
+        indptr, indices, values = self.csr
         sizes = self.ptr[chosen + 1] - self.ptr[chosen]
         starts = np.concatenate([[0], np.cumsum(sizes)])
         shift = np.repeat(self.ptr[chosen] - starts[:-1], sizes)

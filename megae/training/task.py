@@ -25,11 +25,14 @@ class Exam:
     pool : GraphPool
     visible, hidden : bool Tensor of shape (N, E)
         Disjoint subsets of what the pool observes.
+    copies : int
+        How often the same graphs stand in the pool, one after the other.
     """
 
     pool: GraphPool
     visible: Tensor
     hidden: Tensor
+    copies: int = 1
 
     def columns(self) -> np.ndarray:
         """Encoded column of each hidden cell, in row-major order."""
@@ -85,13 +88,15 @@ def exam_errors(values: Tensor, exam: Exam, weight: np.ndarray) -> np.ndarray:
 
 
 def exam_scores(network: ImputationNetwork, exam: Exam, weight: np.ndarray) -> np.ndarray:
-    """RMSE of each graph over its hidden cells, for the graphs that hide any; float64."""
+    """RMSE of each graph over the hidden cells of all its copies, for the graphs that hide any; float64."""
     values = network.predict(exam.pool, exam.visible)
     whole = exam.pool.whole
     scale = torch.as_tensor(weight, dtype=values.dtype, device=values.device)
     squares = ((values - whole.values) * scale * exam.hidden).double().square().sum(dim=1)
-    total = squares.new_zeros(whole.n_graphs).index_add_(0, whole.graph, squares)
-    count = squares.new_zeros(whole.n_graphs).index_add_(0, whole.graph, exam.hidden.sum(dim=1).double())
+    n = whole.n_graphs // exam.copies
+    original = whole.graph % n
+    total = squares.new_zeros(n).index_add_(0, original, squares)
+    count = squares.new_zeros(n).index_add_(0, original, exam.hidden.sum(dim=1).double())
     asked = count > 0
     return (total[asked] / count[asked]).sqrt().cpu().numpy()
 

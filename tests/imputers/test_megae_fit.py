@@ -12,7 +12,9 @@ import torch
 from imputer_cases import ring, same_bits, table
 from megae_cases import collection, holes, megae, punched, same_weights, waves
 
+from megae.imputers import learner
 from megae.imputers import megae as module
+from megae.training import task
 
 X = punched(waves(), holes((40, 4)))
 A = ring(40)
@@ -26,7 +28,7 @@ def test_new_graphs_are_filled_without_another_fit(monkeypatch):
     fitted = megae().fit(collection())
     new = collection(5, n=13, seed=100)
     before = [w.clone() for w in fitted.network_.state_dict().values()]
-    monkeypatch.setattr(module.Trainer, "run", lambda self: pytest.fail("trained again"))
+    monkeypatch.setattr(learner.Trainer, "run", lambda self: pytest.fail("trained again"))
     filled = fitted.transform(new)
     assert np.isfinite(xs(filled)).all()
     seen = ~np.isnan(xs(new))
@@ -79,7 +81,7 @@ def test_threads_are_put_back_and_do_not_change_the_fit():
 
 
 def test_interrupt_keeps_what_was_learnt_and_trains_no_twin(monkeypatch):
-    objective, calls = module.ImputationNetwork.objective, []
+    objective, calls = task.ImputationNetwork.objective, []
 
     def interrupted(self, *args):
         calls.append(1)
@@ -87,7 +89,7 @@ def test_interrupt_keeps_what_was_learnt_and_trains_no_twin(monkeypatch):
             raise KeyboardInterrupt
         return objective(self, *args)
 
-    monkeypatch.setattr(module.ImputationNetwork, "objective", interrupted)
+    monkeypatch.setattr(task.ImputationNetwork, "objective", interrupted)
     with pytest.warns(UserWarning, match="megae: interrupted at step 8; keeping the best state so far"):
         fitted = megae(diagnose=True).fit(X, graph=A)
     assert len(calls) == 9

@@ -130,8 +130,8 @@ def test_cells_to_stop_by_are_not_trained_on(divisions, graph):
 
 def test_held_out_cells_do_not_shape_the_neighbours_they_are_judged_on(monkeypatch):
     rebuilt = []
-    original = module._rebuilt_knn
-    monkeypatch.setattr(module, "_rebuilt_knn", lambda *a: rebuilt.append(original(*a)) or rebuilt[-1])
+    original = module.rebuilt_knn
+    monkeypatch.setattr(module, "rebuilt_knn", lambda *a: rebuilt.append(original(*a)) or rebuilt[-1])
     megae().fit(X)
     cells = (rebuilt[0].calibration.hidden | rebuilt[0].validation.hidden).numpy()
     megae().fit(moved(cells))

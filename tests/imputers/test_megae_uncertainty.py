@@ -100,7 +100,6 @@ def test_too_few_cells_give_infinite_ends_and_keep_categories():
     assert (lower["rank"] <= filled["rank"]).all()
 
 
-@pytest.mark.xfail(reason="an infinite value restored to Int64 wraps around to the smallest integer")
 def test_infinite_ends_of_whole_numbers():
     frame = mixed(40)
     small = megae(calibration_fraction=0.05).fit(frame, graph=ring(40))

@@ -1,0 +1,132 @@
+"""Training one network out of a division of the observed cells: MEGAE itself, or its graph-free twin."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+
+from megae.columns import Column
+from megae.graphs import to_adjacency
+from megae.imputers.build import build_network, column_of
+from megae.models import FilterBank
+from megae.models.filters import make_frame, polynomial_quality
+from megae.spectral import Frame
+from megae.training.checkpoint import fingerprint
+from megae.training.hiding import HidingRates
+from megae.training.holdout import Division, HeldOut
+from megae.training.loop import Outcome, Settings, Trainer
+from megae.training.pool import GraphPool
+from megae.training.task import Exam, ImputationNetwork
+
+
+@dataclass(frozen=True)
+class Learner:
+    """All that training depends on, fixed.
+
+    Parameters
+    ----------
+    config : resolved preset
+    division : Division
+    columns : columns that have any data, in encoded order
+    rates : HidingRates
+    shift, scale, unit : ndarray of shape (E,)
+        See :func:`megae.imputers.build.standardisation`.
+    """
+
+    config: Mapping[str, Any]
+    division: Division
+    columns: Sequence[Column]
+    rates: HidingRates
+    shift: np.ndarray
+    scale: np.ndarray
+    unit: np.ndarray
+    gamma: float
+    binary_loss: str
+    seed: int
+    device: torch.device
+    verbose: int
+    resume: bool
+
+    @cached_property
+    def _frame(self) -> Frame:
+        c = self.config
+        spectrum = None
+        if c["frame"] == "adapted":
+            spectrum = sp.csr_array(sp.block_diag([to_adjacency(g) for g in self.division.train], format="csr"))
+        return make_frame(c["frame"], c["bands"], c["warp_constant"], spectrum)
+
+    @cached_property
+    def _filters(self) -> FilterBank:
+        c = self.config
+        return FilterBank.from_frame(self._frame, c["order"], c["decoder"], c["inverse_eps"])
+
+    @property
+    def quality(self) -> dict[str, float]:
+        """How well the polynomials follow the frame."""
+        return polynomial_quality(self._frame, self._filters)
+
+    def exam(self, held: HeldOut | None, use_graph: bool) -> Exam | None:
+        """Held-out cells on the device, ready to be predicted."""
+        if held is None:
+            return None
+        pool = GraphPool(held.graphs, self.shift, self.scale, self.device, use_graph)
+        return Exam(pool, held.visible.to(self.device), held.hidden.to(self.device), held.copies)
+
+    def train(
+        self, use_graph: bool, time_budget: float | None, checkpoint: str | os.PathLike[str] | None, what: str
+    ) -> tuple[ImputationNetwork, Outcome]:
+        """Train a fresh network; the best weights are in it afterwards."""
+        c = self.config
+        pool = GraphPool(self.division.train, self.shift, self.scale, self.device, use_graph)
+        network = build_network(
+            c,
+            self.columns,
+            self.shift,
+            self.scale,
+            self.unit,
+            self.binary_loss,
+            self.division.by_graph,
+            use_graph,
+            self._filters,
+            self.seed,
+        ).to(self.device)
+        exam = self.exam(self.division.validation, use_graph)
+        settings = Settings(
+            max_steps=c["max_steps"],
+            learning_rate=c["learning_rate"],
+            weight_decay=c["weight_decay"],
+            gamma=self.gamma,
+            batch_fraction=c["batch_fraction"],
+            decay=c["average_decay"],
+            jitter=c["jitter"],
+            gradient_clip=1.0,
+            eval_every=max(1, min(100, c["max_steps"] // 20)),
+            patience=c["patience"],
+            time_budget=time_budget,
+            seed=self.seed,
+            verbose=self.verbose,
+            what=what,
+            checkpoint=checkpoint,
+            resume=self.resume,
+            fingerprint="" if checkpoint is None else self._fingerprint(pool, exam, use_graph),
+        )
+        trainable = self.division.trainable.to(self.device)
+        column = column_of(self.columns).to(self.device)
+        trainer = Trainer(network, pool, trainable, column, self.rates, exam, self.scale / self.unit, settings)
+        return network, trainer.run()
+
+    def _fingerprint(self, pool: GraphPool, exam: Exam | None, use_graph: bool) -> str:
+        """A digest of all that the weights depend on."""
+        settings = [self.config, self.seed, use_graph, self.gamma, self.binary_loss, self.rates.rows]
+        arrays = [self.rates.columns, self.shift, self.scale, self.unit, self.division.trainable]
+        arrays += [pool.whole.values, *pool.csr]
+        if exam is not None:
+            arrays += [exam.visible, exam.hidden, exam.pool.whole.values, *exam.pool.csr]
+        return fingerprint(settings, [column.to_dict() for column in self.columns], *arrays)
