@@ -79,6 +79,7 @@ def main(args: Sequence[str] | None = None) -> int:
     int
         The exit code.
     """
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads that wait should not hold up a busy machine
     given = list(sys.argv[1:] if args is None else args)
     as_json = "--json" in given
     try:
