@@ -57,7 +57,7 @@ def cora() -> str:
     """Table of Cora."""
     record = _record("cora")
     lines = [
-        f"**Cora, {100 * record['rate']:.0f} % of the words missing** (2,485 papers, 1,433 words; seed {record['seed']}).",
+        f"**Cora, {100 * record['rate']:.0f} % of words missing** (2,485 papers, 1,433 words, seed {record['seed']}).",
         f"`{record['command']}` on {_machine(record)}: {record['seconds']:.0f} s and {record['peak_gib']:.1f} GiB, "
         "diagnostics included. The blend is chosen on the answers, to bound what blending can do.",
         "",
