@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -232,6 +233,13 @@ def _intervals(run: _Run, inputs: Inputs, coverage: float, *, needed: bool) -> t
         if needed:
             raise InputError("--intervals: the table has no holes, so nothing was trained and there are no intervals")
         return None
+    if run.imputer.calibration_ is None:
+        if needed:
+            raise InputError(
+                "--intervals: too few cells are observed to set any aside for calibration, so there are no intervals; "
+                "leave --intervals out, or give a table with more observed cells"
+            )
+        return None
     names = [str(name) for name in getattr(run.imputer, "feature_names_in_", run.before.columns)]
     frame = _with_categories(run.before[names], run.imputer)
     lower, upper = run.imputer.intervals(frame, graph=inputs.A, coverage=coverage)
@@ -340,7 +348,8 @@ def _print(result: dict[str, Any]) -> None:
         print(f"  {column['name']:<{width}}  {column['filled']:>7,}  {share:5.1f} %")
     if len(filled) > _SHOWN_COLUMNS:
         print(f"  and {len(filled) - _SHOWN_COLUMNS:,} more columns (--json lists all)")
-    rmse = {k: v for k, v in (result["diagnostics"].get("rmse") or {}).items() if v is not None}
+    errors = result["diagnostics"].get("rmse") or {}
+    rmse = {k: v for k, v in errors.items() if v is not None and math.isfinite(v)}
     if rmse:
         units = result["diagnostics"].get("units")
         print("error (RMSE) on observed cells that were hidden on purpose" + (f", in {units}" if units else ""))

@@ -199,9 +199,9 @@ class Trainer:
         figures = {"step": step, "loss": loss, "val_rmse": score, "entropy": entropy, "seconds": clock.elapsed()}
         if step > 0:
             outcome.history.append(figures)
-        if np.isnan(score) or score < outcome.best_rmse:
+        if self.exam is None or score < outcome.best_rmse:  # never a score that is not a number
             outcome.best_step = step
-            outcome.best_rmse = float("inf") if np.isnan(score) else score
+            outcome.best_rmse = float("inf") if self.exam is None else score
             self.best_scores = self.scores
             for kept, now in zip(self.best, self.average, strict=True):
                 kept.copy_(now)
