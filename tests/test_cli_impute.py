@@ -252,3 +252,22 @@ def test_module_in_its_own_process(folder):
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["filled"] == 4
     assert (folder / "o.csv").exists()
+
+
+def test_a_table_too_small_to_hold_anything_out_prints_no_error_and_has_its_report(folder, capsys):
+    args = ("nodes.csv", "--edges", "edges.csv", "--max-steps", "2", "--report", "r.html")
+    run(*args, "--out", "o.csv")
+    shown = capsys.readouterr()
+    assert "nan" not in shown.out.lower()
+    assert "RMSE" not in shown.out
+    assert "nothing is known about the error" in shown.err
+    assert (folder / "r.html").is_file()
+    run(*args, "--out", "o.csv", "--force", "--json")
+    rmse = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)["diagnostics"]["rmse"]
+    assert rmse == {"megae": None, "mean": None, "propagation": None}
+
+
+def test_intervals_of_too_small_a_table_are_refused_and_nothing_is_written(folder, capsys):
+    run("nodes.csv", "--edges", "edges.csv", "--max-steps", "2", "--out", "o.csv", "--intervals", "i.csv", code=2)
+    assert "leave --intervals out" in capsys.readouterr().err
+    assert not (folder / "o.csv").exists()

@@ -175,3 +175,27 @@ def test_figures_of_the_full_demo_hold(tmp_path: Path) -> None:
     rmse = {row["method"]: row["rmse"] for row in result["rows"]}
     assert rmse["megae"] <= 0.65 * rmse["feature-propagation"]
     assert all(rmse["megae"] < value for name, value in rmse.items() if name not in ("megae", "image-knn"))
+
+
+def test_altering_hidden_pixels_changes_no_filled_bit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    graphs = load_digits_graphs()[:160]
+    tiny = dict(hidden=8, band_width=2, blocks=1, max_steps=4, diagnose=False)
+    monkeypatch.setattr(demo, "DEMO_SETTINGS", tiny)
+    monkeypatch.setattr(demo, "load_digits_graphs", lambda: [graph.clone() for graph in graphs])
+    score, scored = demo.score, []
+
+    def spy(filled: np.ndarray, truth: np.ndarray, holes: np.ndarray) -> tuple[float, float]:
+        scored.append((filled.copy(), holes))
+        return score(filled, truth, holes)
+
+    monkeypatch.setattr(demo, "score", spy)
+    first = demo.run_demo(tmp_path / "a", device="cpu", verbose=0)
+    before, holes = [filled for filled, _ in scored], scored[0][1]
+    for i, hidden in zip(demo.split_indices(160, random_state=np.random.default_rng(0))[2], holes, strict=True):
+        graphs[i].x[torch.from_numpy(hidden), 0] = 1 - graphs[i].x[torch.from_numpy(hidden), 0]
+    scored.clear()
+    second = demo.run_demo(tmp_path / "b", device="cpu", verbose=0)
+    assert len(before) == len(METHODS)
+    for old, (new, _) in zip(before, scored, strict=True):
+        assert old.tobytes() == new.tobytes()
+    assert [row["rmse"] for row in first["rows"]] != [row["rmse"] for row in second["rows"]]

@@ -114,7 +114,7 @@ def impute(
     if flag_imputed:
         inputs.table.check_flags()
     notes = list(inputs.notes)
-    if inputs.A is None:
+    if inputs.A is None and imputer_class(method)._uses_graph:
         notes.append("no edges were given, so a graph of similar rows is built; pass --edges to use your own")
     options: dict[str, Any] = {
         "random_state": seed,
@@ -131,7 +131,7 @@ def impute(
         bounds = None
         if intervals is not None or (report is not None and run.imputer is not None):
             bounds = _intervals(run, inputs, coverage, needed=intervals is not None)
-        _write(run, inputs, outputs, method, bounds, flag_imputed, nodes)
+        _write(run, inputs, outputs, method, bounds, coverage, flag_imputed, nodes)
     messages = notes + messages + [m for m in run.diagnostics.get("warnings") or [] if m not in messages]
     warn(messages)
     result = _result(run, inputs, method, seed, outputs, messages, time.monotonic() - started, nodes, edges, model)
@@ -252,6 +252,7 @@ def _write(
     outputs: dict[str, Path | None],
     method: str,
     bounds: tuple[pd.DataFrame, pd.DataFrame] | None,
+    coverage: float,
     flag: bool,
     nodes: Path,
 ) -> None:
@@ -277,6 +278,7 @@ def _write(
                 method=method,
                 diagnostics=run.diagnostics or None,
                 intervals=bounds,
+                coverage=coverage,
                 title=nodes.name,
                 force=True,
             )
@@ -332,13 +334,13 @@ def _result(
 
 def _print(result: dict[str, Any]) -> None:
     graph = result["graph"]
-    joined = f"{graph['kept']:,} edges" if graph["built"] == "edges" else "a graph of similar rows"
+    joined = f", {graph['kept']:,} edges" if graph["built"] == "edges" else ""
     if not result["filled"]:
         print(f"{result['nodes']} has no holes: every cell is written as it was")
     else:
         holes = "hole" if result["filled"] == 1 else "holes"
         print(
-            f"filled {result['filled']:,} {holes} of {result['nodes']} ({result['rows']:,} rows, {joined}) "
+            f"filled {result['filled']:,} {holes} of {result['nodes']} ({result['rows']:,} rows{joined}) "
             f"with {result['method']} in {result['seconds']:.1f} s"
         )
     filled = [c for c in result["columns"] if c["filled"]]
@@ -352,7 +354,9 @@ def _print(result: dict[str, Any]) -> None:
     rmse = {k: v for k, v in errors.items() if v is not None and math.isfinite(v)}
     if rmse:
         units = result["diagnostics"].get("units")
-        print("error (RMSE) on observed cells that were hidden on purpose" + (f", in {units}" if units else ""))
+        held = result["diagnostics"].get("n_held_out")
+        cells = f"{held:,} observed cells" if held else "observed cells"
+        print(f"error (RMSE) on {cells} that were hidden on purpose" + (f", in {units}" if units else ""))
         width = max(len(_LABELS.get(k, k)) for k in rmse)
         for name, value in sorted(rmse.items(), key=lambda item: item[1]):
             print(f"  {_LABELS.get(name, name):<{width}}  {value:.4g}")

@@ -90,13 +90,14 @@ def spectrum(
         "device": device.value,
         "verbose": 0 if quiet or json_output else 1,
         "max_steps": max_steps,
+        "diagnose": False,
     }
     with working(quiet=quiet, as_json=json_output) as messages:
         frame = inputs.table.frame()
         if after is not None:
             filled = _read_after(after, inputs, id_column)
         elif inputs.table.holes().any():
-            filled = make_imputer(method, options, {}).fit_transform(frame, graph=inputs.A)
+            filled = make_imputer(method, options, {"max_steps": "--max-steps"}).fit_transform(frame, graph=inputs.A)
         else:
             filled = frame
         first, second = _numbers(frame, filled, names, center)

@@ -273,14 +273,17 @@ class GraphImputer(TransformerMixin, BaseEstimator):
         keep = torch.from_numpy(self.usable_)
         return [Data(x=g.x[:, keep], edge_index=g.edge_index, edge_weight=g.edge_weight) for g in graphs]
 
-    def _complete(self, graphs: list[Data], filled: list[np.ndarray], bounded: bool = True) -> list[np.ndarray]:
-        """Filled usable columns -> all encoded columns, in range, observed cells put back."""
+    def _complete(self, graphs: list[Data], filled: list[np.ndarray], unknown: float | None = None) -> list[np.ndarray]:
+        """Filled usable columns -> all encoded columns, in range, observed cells put back.
+
+        Columns without data hold ``unknown``, the end of an interval (cells may then be infinite), or the fallback.
+        """
         out = []
         for g, values in zip(graphs, filled, strict=True):
             x = g.x.numpy()
-            whole = np.full(x.shape, float(self.fallback))
+            whole = np.full(x.shape, float(self.fallback if unknown is None else unknown))
             whole[:, self.usable_] = values
-            if bounded and not np.isfinite(whole).all():
+            if unknown is None and not np.isfinite(whole).all():
                 raise FloatingPointError(f"{type(self).__name__} produced a value that is not finite")
             whole = keep_in_range(whole, self.columns_, self.clip)
             out.append(np.where(np.isnan(x), whole, x))

@@ -68,7 +68,7 @@ class MEGAEImputer(GraphImputer):
     validation_fraction, calibration_fraction : float
         Share of graphs (many) or observed cells (few) set aside to stop early by, and to calibrate intervals with.
     diagnose : bool
-        Also train the graph-free twin and write ``diagnostics_``; about doubles the time of ``fit``.
+        Also train the graph-free twin, for ``diagnostics_``; about doubles the time of ``fit``.
     device : {"auto", "cpu", "cuda", ...}
     n_jobs : int or None
         Threads, for torch and the compiled filter alike. None leaves torch's setting, but takes one thread where a step
@@ -266,8 +266,10 @@ class MEGAEImputer(GraphImputer):
             self._learn(learner, checkpoint)
 
     def _check_parameters(self) -> None:
-        if self.config_["max_steps"] < 1:
-            raise ValueError(f"max_steps must be at least 1, got {self.config_['max_steps']}")
+        for name in ("max_steps", "bands", "order", "hidden", "band_width", "blocks"):
+            value = self.config_[name]
+            if not isinstance(value, (int, np.integer)) or value < 1:
+                raise ValueError(f"{name} must be an integer and at least 1, got {value!r}")
         if self.unit not in ("range", "std"):
             raise ValueError(f"unit must be 'range' or 'std', got {self.unit!r}")
         fractions = (self.validation_fraction, self.calibration_fraction)
@@ -336,7 +338,8 @@ class MEGAEImputer(GraphImputer):
         Returns
         -------
         lower, upper : what X was, holes filled with the ends of the interval
-            Observed cells are as they were. Categorical columns hold the likeliest category in both.
+            Observed cells are as they were. Categorical columns hold the likeliest category in both. Ends are infinite
+            in a column without data, and where too few calibration cells are there for such a coverage.
         """
         if not 0 < coverage < 1:
             raise ValueError(f"coverage must lie strictly between 0 and 1, got {coverage!r}")
@@ -348,7 +351,7 @@ class MEGAEImputer(GraphImputer):
         for sign in (-1.0, 1.0):
             moved = values + sign * half
             parts = [moved[pool.ptr[k] : pool.ptr[k + 1]] for k in range(pool.n_graphs)]
-            ends.append(self._restore(X, tables, self._complete(graphs, parts, bounded=False)))
+            ends.append(self._restore(X, tables, self._complete(graphs, parts, unknown=sign * np.inf)))
         return ends[0], ends[1]
 
     def sample(self, X: Any, *, graph: Any = None, n: int = 10, random_state: Any = None) -> list[Any]:
@@ -363,7 +366,7 @@ class MEGAEImputer(GraphImputer):
         X, graph : as in :meth:`transform`
         n : int
         random_state : int, RandomState or None
-            None continues from the imputer's own.
+            None takes the seed of ``fit``: the same draws in every call.
 
         Returns
         -------

@@ -70,6 +70,13 @@ def save_imputer(imputer: MEGAEImputer, path: str | os.PathLike[str]) -> None:
 def load_imputer(cls: type[I], path: str | os.PathLike[str]) -> I:
     """Read what :func:`save_imputer` wrote."""
     tensors, header = read_tensors(path, FORMAT, VERSION)
+    try:
+        return _assembled(cls, tensors, header)
+    except (KeyError, TypeError, StopIteration, RuntimeError) as error:
+        raise ValueError(f"{path} does not hold what its header describes; make it again ({error})") from error
+
+
+def _assembled(cls: type[I], tensors: dict[str, Tensor], header: dict[str, Any]) -> I:
     imputer = cls(**header["params"])
     imputer.config_ = header["config"]
     imputer.columns_ = [Column.from_dict(c) for c in header["columns"]]
@@ -102,10 +109,7 @@ def load_imputer(cls: type[I], path: str | os.PathLike[str]) -> I:
         _read_filters(weights),
         imputer.seed_,
     )
-    try:
-        imputer.network_.load_state_dict(weights)
-    except RuntimeError as error:
-        raise ValueError(f"{path} does not hold the weights its header describes; make it again ({error})") from error
+    imputer.network_.load_state_dict(weights)
     imputer.network_.eval()
     return imputer
 

@@ -167,9 +167,8 @@ def write_demo_report(path: str | os.PathLike[str], result: Mapping[str, Any], p
     page.section(
         "How it compares",
         _comparison(result["rows"], result["n_holes"]),
-        intro="MEGAE sees a graph and its attributes. Two rows know more: that pixel 17 of one image is "
-        "pixel 17 of every other. They say so, and stand here because a person who knows the layout "
-        "would try them.",
+        intro="MEGAE sees a graph whose nodes have an intensity, a row and a column. Two rows are told outright that "
+        "pixel 17 of one image is pixel 17 of every other; a person who knows the layout would try them.",
     )
     first, worst = choose_pictures(pictures)
     page.section(

@@ -37,7 +37,7 @@ MAX_TABLE_COLUMNS = 200
 MAX_HISTOGRAMS = 12
 _LABELS = {
     "megae": ("MEGAE", "as used here"),
-    "graph_free": ("MEGAE without the graph", "the same network, its edges taken away"),
+    "graph_free": ("MEGAE without the graph", "the same network on rows alone"),
     "mean": ("Column mean", "no model at all"),
     "propagation": ("Feature propagation", "smoothing over the edges, no training"),
 }
@@ -96,7 +96,7 @@ def _held_out(diagnostics: Mapping[str, Any]) -> list[Markup]:
     return [*blocks, table(headers, rows, caption=caption, main=main)]
 
 
-def _column_table(columns: Sequence[Column], with_intervals: bool) -> Markup:
+def _column_table(columns: Sequence[Column], with_intervals: bool, coverage: float | None) -> Markup:
     shown = columns[:MAX_TABLE_COLUMNS]
     headers = [
         ("Column", "text"),
@@ -122,9 +122,10 @@ def _column_table(columns: Sequence[Column], with_intervals: bool) -> Markup:
         if with_intervals:
             row.append(number(column.half_width, decimals))
         rows.append(row)
-    caption = "sd: standard deviation. A dash stands where there is no figure: no such cells, or not numbers."
+    caption = "sd: standard deviation. A dash stands where there is no figure: no such cells, not numbers, or no bound."
     if with_intervals:
-        caption += " Interval ±: mean half-width of the interval over the column's holes."
+        level = "" if coverage is None else f"{100 * coverage:g} % "
+        caption += f" Interval ±: mean half-width of the {level}interval over the column's holes."
     if len(columns) > len(shown):
         caption += f" The first {len(shown)} of {len(columns):,} columns."
     return table(headers, rows, caption=caption)
@@ -166,6 +167,7 @@ def write_report(
     method: str,
     diagnostics: Mapping[str, Any] | None = None,
     intervals: tuple[Any, Any] | None = None,
+    coverage: float | None = None,
     title: str = "megae imputation report",
     force: bool = False,
 ) -> Path:
@@ -188,6 +190,8 @@ def write_report(
         ``best_step``; a key that is not there is left out of the page.
     intervals : (lower, upper), optional
         Two arrays of shape (n, d): the interval of each cell.
+    coverage : float, optional
+        Share of the true values that the intervals shall hold.
     title : str
         Heading of the page.
     force : bool
@@ -202,7 +206,10 @@ def write_report(
     columns = read_columns(before, after, holes, intervals)
     n, d = holes.shape
     diagnostics = diagnostics or {}
-    n_edges, n_isolated = count_edges(adjacency) if adjacency is not None else (0, n)
+    edges = ("none", "edges", "were given")
+    if adjacency is not None:
+        n_edges, n_isolated = count_edges(adjacency)
+        edges = (f"{n_edges:,}", "edges", f"{n_isolated:,} rows without any")
     n_holes = int(holes.sum())
     share = n_holes / max(holes.size, 1)
     with_holes = [column for column in columns if column.n_holes]
@@ -221,7 +228,7 @@ def write_report(
                 (f"{n_holes:,}", "holes filled", f"{percent(share)} of all cells"),
                 (f"{n:,}", "rows", f"{int((~holes.any(axis=1)).sum()):,} without a hole"),
                 (f"{d:,}", "columns", f"{len(with_holes):,} with holes"),
-                (f"{n_edges:,}", "edges", f"{n_isolated:,} rows without any"),
+                edges,
             ]
         )
     )
@@ -233,7 +240,7 @@ def write_report(
             intro="Some observed cells were held out: hidden from training, then filled like the real holes. "
             "These are the errors there, next to methods that cost little or nothing.",
         )
-    page.section("Column by column", _column_table(columns, intervals is not None))
+    page.section("Column by column", _column_table(columns, intervals is not None, coverage))
     if with_holes:
         shown = with_holes[:MAX_HISTOGRAMS]
         which = ""

@@ -41,7 +41,7 @@ def rates_like_holes(cells: Sequence[np.ndarray], hole_rate: float | str, defaul
     """
     D = cells[0].shape[1]
     if hole_rate != "auto":
-        rate = float(hole_rate)
+        rate = np.nan if isinstance(hole_rate, str) else float(hole_rate)
         if not 0 < rate < 1:
             raise ValueError(f"hole_rate must be 'auto' or lie strictly between 0 and 1, got {hole_rate!r}")
         return HidingRates(np.full(D, rate))

@@ -69,7 +69,7 @@ def divide(
     """Divide observed cells into those to train on, to stop early by and to calibrate with.
 
     Many graphs: whole graphs are set aside; of ten or more ``validation`` graphs every other one calibrates. Few
-    graphs: single cells, drawn the way holes fall.
+    graphs: single cells, drawn the way holes fall. ``validation`` graphs are never trained on.
 
     Parameters
     ----------
@@ -81,10 +81,10 @@ def divide(
     generator = torch.Generator().manual_seed(seed)
     if len(graphs) >= MANY_GRAPHS:
         return _by_graph(list(graphs), list(validation), rates, column, fractions, seed, generator)
-    train = [*graphs, *validation]
+    train = list(graphs)
     observed = torch.isfinite(torch.cat([g.x for g in train]))
     calibrate = _some_cells(observed, rates, column, fractions[1], generator)
-    judge = _some_cells(observed & ~calibrate, rates, column, fractions[0], generator)
+    judge = _some_cells(observed & ~calibrate, rates, column, 0.0 if validation else fractions[0], generator)
     kept = observed & ~calibrate & ~judge
     lost = ~kept.any(dim=0)
     if lost.any():
@@ -93,7 +93,8 @@ def divide(
     return Division(
         train,
         kept,
-        HeldOut(train, kept, judge) if judge.any() else None,
+        _repeatedly_hidden(list(validation), rates, column, generator, at_most=4)
+        or (HeldOut(train, kept, judge) if judge.any() else None),
         HeldOut(train, kept | judge, calibrate) if calibrate.any() else None,
         by_graph=False,
     )
@@ -109,7 +110,7 @@ def _by_graph(
     generator: torch.Generator,
 ) -> Division:
     order = np.random.default_rng(seed).permutation(len(graphs))
-    n_judge = 0 if validation else max(1, round(fractions[0] * len(graphs)))
+    n_judge = max(1, round(fractions[0] * len(graphs))) if fractions[0] > 0 and not validation else 0
     n_calibrate = max(1, round(fractions[1] * len(graphs))) if fractions[1] > 0 else 0
     judges = validation
     calibrators: list[Data] = []

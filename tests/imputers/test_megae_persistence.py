@@ -124,7 +124,7 @@ def test_weights_that_do_not_fit_the_header_are_refused(model, tmp_path):
     tensors, header = read_tensors(model, "megae-model", 1)
     header["config"]["hidden"] = 24
     write_tensors(tmp_path / "odd", tensors, header)
-    with pytest.raises(ValueError, match="does not hold the weights its header describes"):
+    with pytest.raises(ValueError, match="does not hold what its header describes"):
         MEGAEImputer.load(tmp_path / "odd")
 
 

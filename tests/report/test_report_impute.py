@@ -84,7 +84,8 @@ def test_missing_diagnostics_leave_sections_out(tmp_path: Path, diagnostics: dic
     assert "How far to trust it" not in text
     assert "How it trained" not in text
     assert "Column by column" in text
-    assert "30 rows without any" in text
+    assert "were given" in text
+    assert "rows without any" not in text
 
 
 def test_partial_diagnostics_are_tolerated(tmp_path: Path) -> None:

@@ -137,6 +137,20 @@ def test_few_validation_graphs_only_judge():
     assert calibrate | train == {id(g) for g in members}
 
 
+def test_validation_graphs_beside_few_training_graphs_judge_and_do_not_train():
+    members, given = graphs(3, n=60), graphs(2, n=60, seed=5)
+    d = divide(members, given, RATES, PLAIN, (0.1, 0.1), 0)
+    assert [id(g) for g in d.train] == [id(g) for g in members]
+    assert {id(g) for g in d.validation.graphs} == {id(g) for g in given}
+    assert torch.equal(d.trainable | d.calibration.hidden, observed(members))
+
+
+def test_a_validation_share_of_zero_sets_no_graph_aside():
+    d = divide(graphs(30), [], RATES, PLAIN, (0.0, 0.1), 0)
+    assert d.validation is None
+    assert len(d.train) == 27
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_a_column_seen_in_one_graph_alone_is_trained_on(seed):
     members = graphs(24)

@@ -114,6 +114,23 @@ def test_without_an_exam_the_last_average_is_kept():
     assert same(weights(t), t.average)
 
 
+def test_a_run_that_diverges_keeps_the_best_state_before():
+    t, _ = trainer(max_steps=20)
+    step = t._step
+
+    def diverging(number, progress):
+        if number == 10:
+            with torch.no_grad():
+                t.weights[0].fill_(float("nan"))
+        return step(number, progress)
+
+    t._step = diverging  # type: ignore[method-assign]
+    outcome = t.run()
+    assert outcome.best_step == 10
+    assert np.isfinite(outcome.best_rmse)
+    assert all(torch.isfinite(w).all() for w in weights(t))
+
+
 def test_interrupt_keeps_the_best_state_and_warns(monkeypatch):
     t, _ = trainer(max_steps=40, eval_every=5)
     objective, calls = t.network.objective, []
