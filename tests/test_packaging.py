@@ -133,10 +133,10 @@ def test_every_dependency_is_pinned_exactly_and_the_range_admits_the_pin():
 
 
 LAYERS = {
-    "io": 0, "columns": 0, "tables": 0, "kernels": 0, "missingness": 0,
+    "io": 0, "columns": 0, "tables": 0, "kernels": 0,
     "spectral": 1,
     "graphs": 2, "datasets": 2,
-    "models": 3,
+    "models": 3, "missingness": 3,
     "training": 4,
     "imputers": 5,
     "transforms": 6, "downstream": 6, "report": 6,
