@@ -15,6 +15,7 @@ from typing import Annotated
 
 import typer
 
+from megae.commands.data import data
 from megae.commands.demo import demo
 from megae.commands.impute import impute
 from megae.commands.spectrum import spectrum
@@ -34,6 +35,7 @@ app = typer.Typer(
 app.command()(demo)
 app.command()(impute)
 app.command()(spectrum)
+app.add_typer(data, name="data")
 
 _USAGE_ERROR = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 

@@ -1,38 +1,59 @@
-"""Datasets by name.
+"""Datasets by name: the embedded digits and the ten sets of the paper.
 
 - ``digits``: 1,797 handwritten digits as 8x8 grid graphs, embedded in scikit-learn.
-- ``ENZYMES``: 600 proteins, from the official zip.
-- ``Cora``: the citation network, largest component, from the official ``ind.*`` files.
+- many graphs: ``ENZYMES``, ``PROTEINS_full``, ``QM9``, ``Synthie``, ``FRANKENSTEIN``, ``FIRSTMM_DB``, from the
+  official zips.
+- one graph, its largest component: ``Cora``, ``Citeseer``, ``Pubmed`` from the official ``ind.*`` files, ``AmaPhoto``
+  from the official npz.
 
-:func:`load` fetches one by name, :func:`split_indices` divides its graphs.
+:func:`load` reads one by name, :func:`split_indices` divides its graphs. :mod:`megae.datasets.catalogue` holds what is
+known of each, :func:`check` compares it with that and with the paper, :func:`fetch` downloads it.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 from torch_geometric.data import Data
 
+from megae.datasets.catalogue import CATALOGUE
+from megae.datasets.checking import Finding, check
 from megae.datasets.digits import load_digits_graphs
-from megae.datasets.planetoid import read_planetoid
+from megae.datasets.facts import Entry
+from megae.datasets.fetching import fetch
+from megae.datasets.places import absent, folders, locate
+from megae.datasets.reading import read_whole, reduce
 from megae.datasets.split import split_indices
-from megae.datasets.tu import read_tu_zip
 
-__all__ = ["load", "load_digits_graphs", "names", "split_indices"]
-
-_EMBEDDED: dict[str, Callable[[], list[Data]]] = {"digits": load_digits_graphs}
-_TU = {"ENZYMES": "ENZYMES/ENZYMES.zip"}
-_PLANETOID = {"Cora": "cora"}
+__all__ = [
+    "CATALOGUE",
+    "Entry",
+    "Finding",
+    "check",
+    "entry",
+    "fetch",
+    "load",
+    "load_digits_graphs",
+    "locate",
+    "names",
+    "split_indices",
+]
 
 
 def names() -> list[str]:
     """Return the names :func:`load` knows, sorted."""
-    return sorted([*_EMBEDDED, *_TU, *_PLANETOID])
+    return sorted(CATALOGUE)
 
 
-def load(name: str, root: str | os.PathLike[str] | None = None) -> list[Data]:
+def entry(name: str) -> Entry:
+    """Return what the catalogue holds of a set."""
+    if name not in CATALOGUE:
+        raise ValueError(f"unknown dataset {name!r}; known: {', '.join(names())}")
+    return CATALOGUE[name]
+
+
+def load(name: str, root: str | os.PathLike[str] | None = None, *, download: bool | None = None) -> list[Data]:
     """Load a dataset by name.
 
     Parameters
@@ -40,13 +61,18 @@ def load(name: str, root: str | os.PathLike[str] | None = None) -> list[Data]:
     name : str
         One of :func:`names`.
     root : path, optional
-        Folder that holds the datasets, one folder each; falls back to the environment variable ``MEGAE_DATA``.
-        Embedded datasets are found without it.
+        Folder that holds the datasets, one folder each. Without it: the environment variable ``MEGAE_DATA``, then
+        the user cache. Embedded datasets are found without it.
+    download : bool, optional
+        Whether to download the official files where they are missing, into `root` if given, else into the user
+        cache. Without it: yes, unless the environment variable ``MEGAE_OFFLINE`` is set.
 
     Returns
     -------
     list of torch_geometric.data.Data
-        The graphs of the dataset, complete (no NaN).
+        The graphs of the dataset, complete (no NaN): ``x`` (N, D) float32, ``edge_index`` (2, 2E) in both
+        directions without self-loops, ``y`` (1,) the class of a graph, (1, T) its targets or (N,) the classes of
+        its nodes.
 
     Examples
     --------
@@ -54,27 +80,18 @@ def load(name: str, root: str | os.PathLike[str] | None = None) -> list[Data]:
     >>> len(load("digits"))
     1797
     """
-    if root is not None and not Path(root).is_dir():
-        raise FileNotFoundError(f"root {os.fspath(root)!r} is not a folder; pass the one that holds the datasets")
-    if name not in names():
-        raise ValueError(f"unknown dataset {name!r}; known: {', '.join(names())}")
-    if name in _EMBEDDED:
-        return _EMBEDDED[name]()
-    folder = _folder(name, root)
-    if name in _TU:
-        return read_tu_zip(folder / Path(_TU[name]).name, name)
-    return [read_planetoid(folder, _PLANETOID[name])]
-
-
-def _folder(name: str, root: str | os.PathLike[str] | None) -> Path:
-    base = root or os.environ.get("MEGAE_DATA")
-    wanted = "ind.*" if name in _PLANETOID else _TU[name]
-    if not base:
-        raise FileNotFoundError(
-            f"{name} is not embedded: put its official file ({wanted}) into a folder {name}/ and name the folder above "
-            "it in the environment variable MEGAE_DATA, or pass it as root"
-        )
-    folder = Path(base) / name
-    if not folder.is_dir():
-        raise FileNotFoundError(f"{folder} is not there; put the official file of {name} ({wanted}) into it")
-    return folder
+    known = entry(name)
+    if root is not None:
+        folders(root)
+    if known.layout == "embedded":
+        return read_whole(known, known.variants[0], Path())
+    if download is None:
+        download = not os.environ.get("MEGAE_OFFLINE")
+    found = locate(known, root)
+    if found is None and download:
+        fetch(known, root)
+        found = locate(known, root)
+    if found is None:
+        raise FileNotFoundError(absent(known, root))
+    folder, variant = found
+    return reduce(known, variant, read_whole(known, variant, folder))

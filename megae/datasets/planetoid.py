@@ -33,36 +33,84 @@ class _RestrictedUnpickler(pickle.Unpickler):
         if (module, name) in {("__builtin__", "list"), ("builtins", "list")}:
             return list
         if (module, name) not in _ALLOWED:
-            raise ValueError(f"the file asks for {module}.{name}, which a Planetoid file has no use for; refused")
+            raise ValueError(f"it asks for {module}.{name}, which a Planetoid file has no use for; refused")
         return super().find_class(*_ALLOWED[(module, name)])
 
 
-def read_planetoid(folder: Path, name: str) -> Data:
-    """Read one citation network: its largest component, edges undirected, once each, without self-loops.
+def read_planetoid(folder: Path, name: str, *, largest_component: bool = True) -> Data:
+    """Read one citation network: edges undirected, once each, without self-loops.
+
+    Nodes that are in the graph but in no feature file (15 of Citeseer's) get zero features and the label -1.
 
     Parameters
     ----------
     folder : path that holds ``ind.NAME.x`` and the other seven files
     name : "cora", "citeseer" or "pubmed"
+    largest_component : bool
+        Whether to keep the largest component alone, as the paper does.
 
     Returns
     -------
-    Data with ``x`` (N, D) float32, ``edge_index``, ``y`` (N,)
+    Data with ``x`` (N, D) float32, ``edge_index`` (2, 2E), ``y`` (N,)
     """
-    part = {k: _unpickle(folder / f"ind.{name}.{k}") for k in ("tx", "allx", "ty", "ally", "graph")}
-    test = np.loadtxt(folder / f"ind.{name}.test.index", dtype=np.int64)
-    n = max(int(test.max()) + 1, part["allx"].shape[0])
-    where = np.concatenate([np.arange(part["allx"].shape[0]), test])
-    x = np.zeros((n, part["allx"].shape[1]), dtype=np.float32)
-    x[where] = sp.vstack([part["allx"], part["tx"]]).toarray()
+    allx, tx = (_matrix(folder / f"ind.{name}.{part}") for part in ("allx", "tx"))
+    ally, ty = (_array(folder / f"ind.{name}.{part}") for part in ("ally", "ty"))
+    test = _test_index(folder / f"ind.{name}.test.index")
+    where = np.concatenate([np.arange(allx.shape[0]), test])
+    if allx.shape[1] != tx.shape[1] or not len(where) == allx.shape[0] + tx.shape[0] == len(ally) + len(ty):
+        raise ValueError(f"{folder}: the files ind.{name}.* do not belong together; fetch all of them again")
+    n = int(where.max()) + 1
+    x = np.zeros((n, allx.shape[1]), dtype=np.float32)
+    x[where] = sp.vstack([allx, tx]).toarray()
     y = np.full(n, -1, dtype=np.int64)
-    y[where] = np.concatenate([part["ally"], part["ty"]]).argmax(axis=1)
-    pairs = np.array([(i, j) for i, near in part["graph"].items() for j in near], dtype=np.int64).T
-    edge_index = to_undirected(coalesce(remove_self_loops(torch.from_numpy(pairs))[0]), num_nodes=n)
+    y[where] = np.concatenate([ally, ty]).argmax(axis=1)
+    edge_index = _edges(folder / f"ind.{name}.graph", n)
     data = Data(x=torch.from_numpy(x), edge_index=edge_index, y=torch.from_numpy(y))
-    return LargestConnectedComponents()(data)
+    return LargestConnectedComponents()(data) if largest_component else data
 
 
 def _unpickle(path: Path) -> Any:
     with path.open("rb") as file:
-        return _RestrictedUnpickler(file, encoding="latin1").load()
+        try:
+            return _RestrictedUnpickler(file, encoding="latin1").load()
+        except Exception as error:  # a damaged pickle can raise anything
+            raise ValueError(f"{path} cannot be read: {error}") from error
+
+
+def _matrix(path: Path) -> sp.csr_matrix:
+    """A CSR matrix with every index checked: scipy's compiled loops trust them."""
+    found = _unpickle(path)
+    try:
+        matrix = sp.csr_matrix((found.data, found.indices, found.indptr), shape=found._shape)
+        matrix.check_format(full_check=True)
+    except (AttributeError, ValueError, TypeError) as error:
+        raise ValueError(f"{path} does not hold a sparse matrix ({error}); fetch it again") from error
+    return matrix
+
+
+def _array(path: Path) -> np.ndarray:
+    found = _unpickle(path)
+    if not isinstance(found, np.ndarray) or found.ndim != 2 or found.dtype.kind not in "biuf":
+        raise ValueError(f"{path} does not hold a table of labels; fetch it again")
+    return found
+
+
+def _test_index(path: Path) -> np.ndarray:
+    try:
+        index = np.array([int(line) for line in path.read_text("ascii").split()], dtype=np.int64)
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f"{path} does not hold one node number per line ({error}); fetch it again") from error
+    if len(index) == 0 or index.min() < 0 or index.max() > 10_000_000:
+        raise ValueError(f"{path} does not hold node numbers; fetch it again")
+    return index
+
+
+def _edges(path: Path, n: int) -> torch.Tensor:
+    graph = _unpickle(path)
+    try:
+        pairs = np.array([(i, j) for i, near in graph.items() for j in near], dtype=np.int64).reshape(-1, 2).T
+    except (AttributeError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} does not hold lists of neighbours ({error}); fetch it again") from error
+    if pairs.size and (pairs.min() < 0 or pairs.max() >= n):
+        raise ValueError(f"{path} names node {int(pairs.max())}, but there are {n}; fetch all files again")
+    return to_undirected(coalesce(remove_self_loops(torch.from_numpy(pairs))[0]), num_nodes=n)
