@@ -3,6 +3,7 @@ holes filled."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,7 +68,7 @@ class OutColumn:
         return ["" if v is None else repr(v) if isinstance(v, float) else str(v) for v in self.values]
 
 
-class Document:
+class Document(ABC):
     """A file that was read, and knows how to write itself back.
 
     Subclasses set `n_rows` and `format`, and, if the file holds its own node ids or edges, `ids` and `edges`.
@@ -85,11 +86,11 @@ class Document:
         """Where the row lies in the file, for messages."""
         return f"{self.path} row {row + 1}"
 
+    @abstractmethod
     def raw_columns(self) -> list[RawColumn]:
         """All columns in file order."""
-        raise NotImplementedError
 
+    @abstractmethod
     def write_filled(self, path: Path, fills: Sequence[Fill], flags: Sequence[Flag]) -> None:
         """Write the document to `path` in its own format, with the cells of `fills` replaced and
         `flags` added."""
-        raise NotImplementedError
