@@ -1,8 +1,10 @@
 """The fused Chebyshev filter on CPU, compiled by numba.
 
-Columns never mix in the recurrence ``T_{k+1} = 2 S T_k - T_{k-1}``, so the columns are cut into blocks narrow
-enough for the three buffers of a block to stay in cache. One thread runs all K steps of a block: the dense
-operands cross memory once in and once out, whatever K is, and threads meet only at the end.
+Columns never mix in the recurrence ``T_{k+1} = 2 S T_k - T_{k-1}``, nor do nodes of different graphs. So the signal is
+cut into tiles of some rows that no edge leaves and some columns, and one thread runs all K steps of a tile in three
+small buffers: where graphs are small these stay in cache, and the dense operands cross memory once in and once out,
+whatever K is. One large graph is one tile per block of columns, its rows taken in an order in which neighbours are
+near. Recurrence and accumulation are one pass over the neighbours. Threads meet only at the end.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numba
@@ -18,113 +21,211 @@ import torch
 from torch import Tensor
 
 from megae.kernels.operator import FilterOperator
+from megae.kernels.ordering import with_near_neighbours
 
 BLOCK_COLUMNS = 64
-"""Columns of one block: wide enough for vector instructions, narrow enough for the cache."""
+"""Columns of a tile at least, where there are as many: wide enough for vector instructions."""
 
-SERIAL_WORK = 1 << 18
+TILE_BYTES = 1 << 20
+"""What the three buffers of a tile may take while it grows wider: they stay in the second-level cache."""
+
+TILE_ROWS = 32
+"""Rows of a tile at least, where graphs are smaller: setting a tile up costs as much as a few rows."""
+
+SERIAL_WORK = 1 << 24
 """Below this many multiply-adds a second thread costs more than it saves."""
 
 _compile = numba.njit(nogil=True, fastmath={"contract", "nsz"}, error_model="numpy")
 
 
 @_compile
-def _advance(indptr, indices, values, previous, current, scale, shift):  # pragma: no cover - compiled
-    """previous <- scale * S current - shift * previous, both (N, B), in place; neighbours two at a time."""
-    for i in range(previous.shape[0]):
-        for c in range(previous.shape[1]):
-            previous[i, c] *= -shift
+def _closed_rows(indptr, indices, least):  # pragma: no cover - compiled
+    """Bounds (R + 1,) of consecutive rows that no edge leaves, ``least`` rows or more in each."""
+    n = indptr.size - 1
+    bounds = np.empty(n // least + 2, np.int64)
+    bounds[0], count, reach = 0, 1, -1
+    for i in range(n):
+        for p in range(indptr[i], indptr[i + 1]):
+            reach = max(reach, indices[p])
+        if reach <= i and i + 1 - bounds[count - 1] >= least:
+            bounds[count] = i + 1
+            count += 1
+    if bounds[count - 1] != n:
+        bounds[count] = n
+        count += 1
+    for r in range(count - 1):
+        for p in range(indptr[bounds[r]], indptr[bounds[r + 1]]):
+            if indices[p] < bounds[r] or indices[p] >= bounds[r + 1]:
+                return np.array([0, n])
+    return bounds[:count]
+
+
+@_compile
+def _advance(
+    indptr, indices, values, a, b, previous, current, scale, shift, held, weight
+):  # pragma: no cover - compiled
+    """previous <- scale * S current - shift * previous + weight * held, if any is held; rows a to b, in place.
+
+    ``previous``, ``current`` and ``held`` hold these rows alone, (b - a, B). Neighbours come four at a time.
+    """
+    for i in range(a, b):
+        r = i - a
+        keep = -shift
         p, end = indptr[i], indptr[i + 1]
-        while p + 1 < end:
-            v, w = scale * values[p], scale * values[p + 1]
-            j, k = np.uint32(indices[p]), np.uint32(indices[p + 1])
+        while end - p > 4:
+            v0, v1 = scale * values[p], scale * values[p + 1]
+            v2, v3 = scale * values[p + 2], scale * values[p + 3]
+            j0, j1 = np.uintp(indices[p] - a), np.uintp(indices[p + 1] - a)
+            j2, j3 = np.uintp(indices[p + 2] - a), np.uintp(indices[p + 3] - a)
             for c in range(previous.shape[1]):
-                previous[i, c] += v * current[j, c] + w * current[k, c]
-            p += 2
-        if p < end:
-            v, j = scale * values[p], np.uint32(indices[p])
+                previous[r, c] = (
+                    keep * previous[r, c]
+                    + v0 * current[j0, c]
+                    + v1 * current[j1, c]
+                    + v2 * current[j2, c]
+                    + v3 * current[j3, c]
+                )
+            keep = values.dtype.type(1)
+            p += 4
+        left = end - p
+        zero = values.dtype.type(0)
+        v0 = scale * values[p] if left > 0 else zero
+        v1 = scale * values[p + 1] if left > 1 else zero
+        j0 = np.uintp(indices[p] - a) if left > 0 else np.uintp(r)
+        j1 = np.uintp(indices[p + 1] - a) if left > 1 else np.uintp(r)
+        if left > 2:
+            v2, j2 = scale * values[p + 2], np.uintp(indices[p + 2] - a)
+            v3 = scale * values[p + 3] if left > 3 else zero
+            j3 = np.uintp(indices[p + 3] - a) if left > 3 else np.uintp(r)
             for c in range(previous.shape[1]):
-                previous[i, c] += v * current[j, c]
+                t = (
+                    keep * previous[r, c]
+                    + v0 * current[j0, c]
+                    + v1 * current[j1, c]
+                    + v2 * current[j2, c]
+                    + v3 * current[j3, c]
+                )
+                if held is not None:
+                    t += weight[c] * held[r, c]
+                previous[r, c] = t
+        else:
+            for c in range(previous.shape[1]):
+                t = keep * previous[r, c] + v0 * current[j0, c] + v1 * current[j1, c]
+                if held is not None:
+                    t += weight[c] * held[r, c]
+                previous[r, c] = t
 
 
 @_compile
-def _load(block, source, start):  # pragma: no cover - compiled
-    for i in range(block.shape[0]):
-        for c in range(block.shape[1]):
-            block[i, c] = source[i, np.uintp(start + c)]
+def _longest(bounds):  # pragma: no cover - compiled
+    rows = 0
+    for r in range(bounds.size - 1):
+        rows = max(rows, bounds[r + 1] - bounds[r])
+    return rows
 
 
 @_compile
-def _store(block, target, start):  # pragma: no cover - compiled
-    for i in range(block.shape[0]):
-        for c in range(block.shape[1]):
-            target[i, np.uintp(start + c)] = block[i, c]
+def _aligned(rows, width, like):  # pragma: no cover - compiled
+    """An empty (rows, width) array that starts at a cache line."""
+    flat = np.empty(rows * width + 64 // like.itemsize, like.dtype)
+    skip = (-flat.ctypes.data % 64) // like.itemsize
+    return flat[skip : skip + rows * width].reshape(rows, width)
 
 
 @_compile
-def _bandwise(indptr, indices, values, Z, C, band, Y, start, stop):  # pragma: no cover - compiled
-    """Y[:, c] = sum_k C[band[c], k] T_k(S) Z[:, c] for start <= c < stop."""
-    n, width = Z.shape[0], stop - start
+def _bandwise(indptr, indices, values, places, bounds, Z, C, band, Y, start, stop):  # pragma: no cover - compiled
+    """Y[:, c] = sum_k C[band[c], k] T_k(S) Z[:, c] for start <= c < stop, on the rows within ``bounds``.
+
+    Clenshaw's recurrence, b_k = C_k Z + 2 S b_{k+1} - b_{k+2}: it reads Z where the forward one reads and writes the
+    sum.
+    """
+    width, last = stop - start, C.shape[1] - 1
     one, two, zero = values.dtype.type(1), values.dtype.type(2), values.dtype.type(0)
-    weight = np.empty((C.shape[1], width), values.dtype)
+    weight = _aligned(C.shape[1], width, values)
     for k in range(C.shape[1]):
         for c in range(width):
             weight[k, c] = C[band[start + c], k]
-    current = np.empty((n, width), values.dtype)
-    previous = np.zeros((n, width), values.dtype)
-    total = np.empty((n, width), values.dtype)
-    _load(current, Z, start)
-    for i in range(n):
-        for c in range(width):
-            total[i, c] = weight[0, c] * current[i, c]
-    for k in range(1, C.shape[1]):
-        _advance(indptr, indices, values, previous, current, one if k == 1 else two, zero if k == 1 else one)
-        previous, current = current, previous
-        for i in range(n):
+    rows = _longest(bounds)
+    first, second, held = _aligned(rows, width, values), _aligned(rows, width, values), _aligned(rows, width, values)
+    for r in range(bounds.size - 1):
+        a, b = bounds[r], bounds[r + 1]
+        current, previous = first, second
+        for i in range(b - a):
+            row = places[a + i] if places.size else a + i
             for c in range(width):
-                total[i, c] += weight[k, c] * current[i, c]
-    _store(total, Y, start)
-
-
-@_compile
-def _expand(indptr, indices, values, Z, C, Y, start, stop):  # pragma: no cover - compiled
-    """Y[:, m, c] = sum_k C[m, k] T_k(S) Z[:, c] for start <= c < stop."""
-    n, width = Z.shape[0], stop - start
-    one, two, zero = values.dtype.type(1), values.dtype.type(2), values.dtype.type(0)
-    current = np.empty((n, width), values.dtype)
-    previous = np.zeros((n, width), values.dtype)
-    _load(current, Z, start)
-    for k in range(C.shape[1]):
-        if k > 0:
-            _advance(indptr, indices, values, previous, current, one if k == 1 else two, zero if k == 1 else one)
+                z = Z[row, np.uintp(start + c)]
+                held[i, c] = z
+                current[i, c] = weight[last, c] * z
+                previous[i, c] = zero
+        for k in range(last - 1, -1, -1):
+            scale = one if k == 0 else two
+            _advance(indptr, indices, values, a, b, previous, current, scale, one, held, weight[k])
             previous, current = current, previous
-        for i in range(n):
-            for m in range(C.shape[0]):
-                w = C[m, k]
-                if k == 0:
-                    for c in range(width):
-                        Y[i, m, np.uintp(start + c)] = w * current[i, c]
-                else:
-                    for c in range(width):
-                        Y[i, m, np.uintp(start + c)] += w * current[i, c]
+        for i in range(b - a):
+            row = places[a + i] if places.size else a + i
+            for c in range(width):
+                Y[row, np.uintp(start + c)] = current[i, c]
 
 
 @_compile
-def _contract(indptr, indices, values, G, C, Y, start, stop):  # pragma: no cover - compiled
+def _expand(indptr, indices, values, places, bounds, Z, C, Y, start, stop):  # pragma: no cover - compiled
+    """Y[:, m, c] = sum_k C[m, k] T_k(S) Z[:, c] for start <= c < stop; two steps are added to Y at a time."""
+    width, last = stop - start, C.shape[1] - 1
+    one, two, zero = values.dtype.type(1), values.dtype.type(2), values.dtype.type(0)
+    rows = _longest(bounds)
+    first, second = _aligned(rows, width, values), _aligned(rows, width, values)
+    for r in range(bounds.size - 1):
+        a, b = bounds[r], bounds[r + 1]
+        current, previous = first, second
+        for i in range(b - a):
+            row = places[a + i] if places.size else a + i
+            for c in range(width):
+                current[i, c] = Z[row, np.uintp(start + c)]
+                previous[i, c] = zero
+        for k in range(last + 1):
+            if k > 0:
+                scale, shift = (one, zero) if k == 1 else (two, one)
+                _advance(indptr, indices, values, a, b, previous, current, scale, shift, None, None)
+                previous, current = current, previous
+            if k % 2 == 0 and k != last:
+                continue
+            for i in range(b - a):
+                row = places[a + i] if places.size else a + i
+                for m in range(C.shape[0]):
+                    w, v = C[m, k], C[m, k - 1] if k % 2 == 1 else zero
+                    if k < 2:
+                        for c in range(width):
+                            Y[row, m, np.uintp(start + c)] = w * current[i, c] + v * previous[i, c]
+                    else:
+                        for c in range(width):
+                            Y[row, m, np.uintp(start + c)] += w * current[i, c] + v * previous[i, c]
+
+
+@_compile
+def _contract(indptr, indices, values, places, bounds, G, C, Y, start, stop):  # pragma: no cover - compiled
     """Y[:, c] = sum_m sum_k C[m, k] T_k(S) G[:, m, c], by Clenshaw's recurrence on the sum over m."""
-    n, width = G.shape[0], stop - start
-    one, two = values.dtype.type(1), values.dtype.type(2)
-    current = np.zeros((n, width), values.dtype)
-    previous = np.zeros((n, width), values.dtype)
-    for k in range(C.shape[1] - 1, -1, -1):
-        _advance(indptr, indices, values, previous, current, one if k == 0 else two, one)
-        previous, current = current, previous
-        for i in range(n):
-            for m in range(C.shape[0]):
-                w = C[m, k]
-                for c in range(width):
-                    current[i, c] += w * G[i, m, np.uintp(start + c)]
-    _store(current, Y, start)
+    width = stop - start
+    one, two, zero = values.dtype.type(1), values.dtype.type(2), values.dtype.type(0)
+    rows = _longest(bounds)
+    first, second = _aligned(rows, width, values), _aligned(rows, width, values)
+    for r in range(bounds.size - 1):
+        a, b = bounds[r], bounds[r + 1]
+        current, previous = first, second
+        current[: b - a] = zero
+        previous[: b - a] = zero
+        for k in range(C.shape[1] - 1, -1, -1):
+            _advance(indptr, indices, values, a, b, previous, current, one if k == 0 else two, one, None, None)
+            previous, current = current, previous
+            for i in range(b - a):
+                row = places[a + i] if places.size else a + i
+                for m in range(C.shape[0]):
+                    w = C[m, k]
+                    for c in range(width):
+                        current[i, c] += w * G[row, m, np.uintp(start + c)]
+        for i in range(b - a):
+            row = places[a + i] if places.size else a + i
+            for c in range(width):
+                Y[row, np.uintp(start + c)] = current[i, c]
 
 
 @cache
@@ -132,21 +233,42 @@ def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="megae-filter")
 
 
-def _over_columns(kernel: Callable[..., Any], operator: FilterOperator, columns: int, order: int, *args: Any) -> None:
-    """Run ``kernel`` on column blocks sized for the cache, on as many threads as torch uses."""
-    csr = (operator.indptr.numpy(), operator.indices.numpy(), operator.values.numpy())
-    threads = torch.get_num_threads()
-    if (operator.n + csr[2].size) * columns * order < SERIAL_WORK:
-        threads = 1
-    rounds = max(1, -(-columns // (BLOCK_COLUMNS * threads)))
-    width = max(1, -(-columns // (rounds * threads)))
+def _over_tiles(kernel: Callable[..., Any], operator: FilterOperator, columns: int, order: int, *args: Any) -> None:
+    """Run ``kernel`` on tiles sized for the cache, on as many threads as torch uses.
+
+    Threads share the rows where enough groups of rows are closed, else the columns.
+    """
+    csr, places = with_near_neighbours(operator)
+    work = operator.n + csr[2].size
+    threads = 1 if work * columns * order < SERIAL_WORK else torch.get_num_threads()
+    bounds = _closed_rows(csr[0], csr[1], TILE_ROWS)
+    by_rows = bounds.size - 1 >= 8 * threads
+    shares = _row_shares(csr[0], bounds, threads) if by_rows else [bounds]
+    lanes = 1 if by_rows else threads
+    fits = TILE_BYTES // (3 * max(1, int(np.diff(bounds).max())) * csr[2].itemsize)
+    rounds = max(1, -(-columns // (max(BLOCK_COLUMNS, fits) * lanes)))
+    width = max(1, -(-columns // (rounds * lanes)))
     blocks = [(c, min(columns, c + width)) for c in range(0, columns, width)]
-    if threads == 1 or len(blocks) == 1:
-        for start, stop in blocks:
-            kernel(*csr, *args, start, stop)
+
+    def run(mine: np.ndarray, some: list[tuple[int, int]]) -> None:
+        for start, stop in some:
+            kernel(*csr, places, mine, *args, start, stop)
+
+    jobs = [(mine, blocks) for mine in shares] if by_rows else [(bounds, [block]) for block in blocks]
+    if threads == 1 or len(jobs) == 1:
+        for job in jobs:
+            run(*job)
     else:
-        for done in [_pool(threads).submit(kernel, *csr, *args, start, stop) for start, stop in blocks]:
+        for done in [_pool(threads).submit(run, *job) for job in jobs]:
             done.result()
+
+
+def _row_shares(indptr: np.ndarray, bounds: np.ndarray, shares: int) -> list[np.ndarray]:
+    """Bounds cut into consecutive shares of about the same number of rows and non-zeros."""
+    weight = bounds + indptr[bounds]
+    cuts = np.searchsorted(weight, weight[-1] * np.arange(1, shares) / shares)
+    edges = np.unique([0, *cuts.tolist(), bounds.size - 1])
+    return [bounds[lo : hi + 1] for lo, hi in pairwise(edges)]
 
 
 def bandwise(operator: FilterOperator, Z: Tensor, C: Tensor) -> Tensor:
@@ -155,7 +277,7 @@ def bandwise(operator: FilterOperator, Z: Tensor, C: Tensor) -> Tensor:
     Y = torch.empty_like(Z, memory_format=torch.contiguous_format)
     band = np.repeat(np.arange(bands), h)
     flat = Z.contiguous().view(n, bands * h).numpy()
-    _over_columns(_bandwise, operator, bands * h, C.shape[1], flat, C.numpy(), band, Y.view(n, bands * h).numpy())
+    _over_tiles(_bandwise, operator, bands * h, C.shape[1], flat, C.numpy(), band, Y.view(n, bands * h).numpy())
     return Y
 
 
@@ -163,7 +285,7 @@ def expand(operator: FilterOperator, Z: Tensor, C: Tensor) -> Tensor:
     """(N, 1, h) -> (N, M, h): one input through every filter."""
     n, _, h = Z.shape
     Y = Z.new_empty((n, C.shape[0], h))
-    _over_columns(_expand, operator, h, C.shape[1], Z.contiguous().view(n, h).numpy(), C.numpy(), Y.numpy())
+    _over_tiles(_expand, operator, h, C.shape[1], Z.contiguous().view(n, h).numpy(), C.numpy(), Y.numpy())
     return Y
 
 
@@ -171,5 +293,5 @@ def contract(operator: FilterOperator, G: Tensor, C: Tensor) -> Tensor:
     """(N, M, h) -> (N, 1, h): the sum over m of filter m on band m, the adjoint of :func:`expand`."""
     n, _, h = G.shape
     Y = G.new_empty((n, 1, h))
-    _over_columns(_contract, operator, h, C.shape[1], G.contiguous().numpy(), C.numpy(), Y.view(n, h).numpy())
+    _over_tiles(_contract, operator, h, C.shape[1], G.contiguous().numpy(), C.numpy(), Y.view(n, h).numpy())
     return Y

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -11,57 +10,45 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from megae.kernels import sparse
-from megae.kernels.operator import FilterOperator
+from megae.kernels.choice import backend_for
+from megae.kernels.operator import FilterOperator, OwnFilter
 
-
-@cache
-def _cpu_backend() -> ModuleType:
-    """The compiled kernels, or plain torch where numba is not installed."""
-    try:
-        from megae.kernels import cpu
-    except ImportError:
-        return sparse
-    return cpu
-
-
-def _backend(operator: FilterOperator) -> ModuleType:
-    return _cpu_backend() if operator.device.type == "cpu" else sparse
+Operator = FilterOperator | OwnFilter
 
 
 class _Bandwise(torch.autograd.Function):
     """g_m(L) is symmetric, so the backward pass is the same filter on the gradient: nothing is stored."""
 
     @staticmethod
-    def forward(ctx: Any, Z: Tensor, operator: FilterOperator, C: Tensor) -> Tensor:
-        ctx.operator, ctx.C = operator, C
-        return _backend(operator).bandwise(operator, Z, C)
+    def forward(ctx: Any, Z: Tensor, operator: Operator, C: Tensor, backend: Any) -> Tensor:
+        ctx.rest = operator, C, backend
+        return backend.bandwise(operator, Z, C)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:  # type: ignore[override]
-        return _Bandwise.apply(grad, ctx.operator, ctx.C), None, None
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:  # type: ignore[override]
+        return _Bandwise.apply(grad, *ctx.rest), None, None, None
 
 
 class _Expand(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, Z: Tensor, operator: FilterOperator, C: Tensor) -> Tensor:
-        ctx.operator, ctx.C = operator, C
-        return _backend(operator).expand(operator, Z, C)
+    def forward(ctx: Any, Z: Tensor, operator: Operator, C: Tensor, backend: Any) -> Tensor:
+        ctx.rest = operator, C, backend
+        return backend.expand(operator, Z, C)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:  # type: ignore[override]
-        return _Contract.apply(grad, ctx.operator, ctx.C), None, None
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:  # type: ignore[override]
+        return _Contract.apply(grad, *ctx.rest), None, None, None
 
 
 class _Contract(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, G: Tensor, operator: FilterOperator, C: Tensor) -> Tensor:
-        ctx.operator, ctx.C = operator, C
-        return _backend(operator).contract(operator, G, C)
+    def forward(ctx: Any, G: Tensor, operator: Operator, C: Tensor, backend: Any) -> Tensor:
+        ctx.rest = operator, C, backend
+        return backend.contract(operator, G, C)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:  # type: ignore[override]
-        return _Expand.apply(grad, ctx.operator, ctx.C), None, None
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:  # type: ignore[override]
+        return _Expand.apply(grad, *ctx.rest), None, None, None
 
 
 def _at_one(C: Tensor) -> Tensor:
@@ -71,7 +58,7 @@ def _at_one(C: Tensor) -> Tensor:
     return C @ signs
 
 
-def apply(L: FilterOperator | sp.sparray | sp.spmatrix, Z: Tensor, C: Tensor | np.ndarray) -> Tensor:
+def apply(L: Operator | sp.sparray | sp.spmatrix, Z: Tensor, C: Tensor | np.ndarray) -> Tensor:
     r"""Filter every band of a node signal with its own Chebyshev polynomial of the Laplacian.
 
     .. math:: Y_m = \sum_{k=0}^{K} C_{mk} \, T_k(L - I) \, Z_m
@@ -102,14 +89,14 @@ def apply(L: FilterOperator | sp.sparray | sp.spmatrix, Z: Tensor, C: Tensor | n
     L, C = _matched(L, Z, C)
     if Z.shape[1] not in (1, C.shape[0]):
         raise ValueError(f"Z has {Z.shape[1]} bands but C has {C.shape[0]}; give either as many or one")
-    if L.values.numel() == 0:
+    if not L.has_edges:
         return Z * _at_one(C).unsqueeze(-1)
     if Z.shape[1] == C.shape[0]:
-        return _Bandwise.apply(Z, L, C)
-    return _Expand.apply(Z, L, C)
+        return _Bandwise.apply(Z, L, C, backend_for(L))
+    return _Expand.apply(Z, L, C, backend_for(L))
 
 
-def apply_adjoint(L: FilterOperator | sp.sparray | sp.spmatrix, G: Tensor, C: Tensor | np.ndarray) -> Tensor:
+def apply_adjoint(L: Operator | sp.sparray | sp.spmatrix, G: Tensor, C: Tensor | np.ndarray) -> Tensor:
     r"""Sum of the filtered bands, :math:`\sum_m g_m(L) G_m`: (N, M, h) -> (N, 1, h).
 
     The adjoint of :func:`apply` on a shared input; for a tight frame ``apply_adjoint(L, apply(L, x, C), C)``
@@ -118,18 +105,28 @@ def apply_adjoint(L: FilterOperator | sp.sparray | sp.spmatrix, G: Tensor, C: Te
     L, C = _matched(L, G, C)
     if G.shape[1] != C.shape[0]:
         raise ValueError(f"G has {G.shape[1]} bands but C has {C.shape[0]}; give as many")
-    return _Contract.apply(G, L, C)
+    return _Contract.apply(G, L, C, backend_for(L))
 
 
-def _matched(
-    L: FilterOperator | sp.sparray | sp.spmatrix, Z: Tensor, C: Tensor | np.ndarray
-) -> tuple[FilterOperator, Tensor]:
+@cache
+def warm_up(kind: str) -> None:
+    """Have the filter ready on a kind of device: what is compiled on first use, is compiled now.
+
+    Training that may take so many seconds calls this before they count.
+    """
+    S = (torch.tensor([0, 1, 2], dtype=torch.int32), torch.tensor([1, 0], dtype=torch.int32), -torch.ones(2))
+    operator, C = FilterOperator(*S).to(kind), torch.ones(2, 2, device=kind)
+    apply(operator, torch.zeros(2, 1, 1, device=kind), C)
+    apply_adjoint(operator, apply(operator, torch.zeros(2, 2, 1, device=kind), C), C)
+
+
+def _matched(L: Operator | sp.sparray | sp.spmatrix, Z: Tensor, C: Tensor | np.ndarray) -> tuple[Operator, Tensor]:
     """Operator and coefficients in the precision and on the device of the signal; refuses shapes that do not fit."""
     if Z.dim() != 3:
         raise ValueError(f"Z must have shape (N, M, h) or (N, 1, h), got {tuple(Z.shape)}")
     if not Z.is_floating_point():
         raise ValueError(f"Z must be float32 or float64, got {Z.dtype}")
-    if not isinstance(L, FilterOperator):
+    if not isinstance(L, Operator):
         L = FilterOperator.from_laplacian(L, Z.dtype, Z.device)
     if L.dtype != Z.dtype or L.device != Z.device:
         L = L.to(Z.device, Z.dtype)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,7 +12,7 @@ import torch
 from torch import Tensor
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FilterOperator:
     """CSR form of ``S = L - I``, the Laplacian moved from [0, 2] to [-1, 1].
 
@@ -63,6 +64,11 @@ class FilterOperator:
         return self.indptr.numel() - 1
 
     @property
+    def has_edges(self) -> bool:
+        """False for a graph without edges, whose filter needs no graph."""
+        return self.values.numel() > 0
+
+    @property
     def device(self) -> torch.device:
         return self.values.device
 
@@ -75,3 +81,50 @@ class FilterOperator:
         return FilterOperator(
             self.indptr.to(device), self.indices.to(device), self.values.to(device=device, dtype=dtype)
         )
+
+    def with_isolated(self, count: int) -> FilterOperator:
+        """The same graph with this many nodes without edges after its own."""
+        indptr = torch.cat([self.indptr, self.indptr[-1:].expand(count)])
+        return FilterOperator(indptr, self.indices, self.values)
+
+
+class OwnFilter(ABC):
+    """An operator that filters by a way of its own instead of by a backend: in parts, or over several processes.
+
+    It stands wherever a :class:`FilterOperator` does. The global operator it stands for is symmetric, so that the
+    backward pass is the filter itself.
+    """
+
+    @property
+    @abstractmethod
+    def n(self) -> int:
+        """Number of rows of the signals it filters."""
+
+    @property
+    @abstractmethod
+    def has_edges(self) -> bool:
+        """False for a graph without edges, of which this may hold a part."""
+
+    @property
+    @abstractmethod
+    def device(self) -> torch.device: ...
+
+    @property
+    @abstractmethod
+    def dtype(self) -> torch.dtype: ...
+
+    @abstractmethod
+    def to(self, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> Self:
+        """The same operator on another device or in another precision."""
+
+    @abstractmethod
+    def bandwise(self, Z: Tensor, C: Tensor) -> Tensor:
+        """(n, M, h) -> (n, M, h): band m through filter m."""
+
+    @abstractmethod
+    def expand(self, Z: Tensor, C: Tensor) -> Tensor:
+        """(n, 1, h) -> (n, M, h): one input through every filter."""
+
+    @abstractmethod
+    def contract(self, G: Tensor, C: Tensor) -> Tensor:
+        """(n, M, h) -> (n, 1, h): the sum over m of filter m on band m."""

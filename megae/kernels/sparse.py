@@ -57,9 +57,11 @@ def expand(operator: FilterOperator, Z: Tensor, C: Tensor) -> Tensor:
 def contract(operator: FilterOperator, G: Tensor, C: Tensor) -> Tensor:
     """(N, M, h) -> (N, 1, h): the sum over m of filter m on band m, by Clenshaw's recurrence."""
     multiply = _product(operator)
-    inputs = torch.einsum("nmh,mk->knh", G, C).contiguous()
-    previous, current = torch.zeros_like(inputs[0]), inputs[-1]
+    weights = C.T.contiguous()
+    columns = G.transpose(1, 2)
+    current = columns @ weights[-1]
+    previous = torch.zeros_like(current)
     for k in range(C.shape[1] - 2, -1, -1):
         scale = 1.0 if k == 0 else 2.0
-        previous, current = current, multiply(current, previous, scale).add_(inputs[k])
+        previous, current = current, multiply(current, previous, scale).add_(columns @ weights[k])
     return current.unsqueeze(1)

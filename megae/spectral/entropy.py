@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.polynomial import chebyshev
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import entr
 
-from megae.kernels import apply
 from megae.spectral.base import Frame
 from megae.spectral.chebyshev import chebyshev_coefficients
+from megae.spectral.density import chebyshev_moments
 from megae.spectral.laplacian import normalized_laplacian
 
 EIGENVALUE_TOL = 1e-8
@@ -52,10 +53,30 @@ def spectral_entropy(x: ArrayLike, A: Any, *, tol: float = EIGENVALUE_TOL) -> fl
     L = normalized_laplacian(A)
     columns, is_vector = _columns(x, L.shape[0])
     eigenvalues, U = np.linalg.eigh(L.toarray()) if L.shape[0] else (np.empty(0), np.empty((0, 0)))
+    return _result(entropy_of_energies(eigenspace_energies(columns, eigenvalues, U, tol)), is_vector)
+
+
+def eigenspace_energies(
+    X: NDArray[np.float64], eigenvalues: NDArray[np.float64], U: NDArray[np.float64], tol: float = EIGENVALUE_TOL
+) -> NDArray[np.float64]:
+    """Energy of every column in every eigenspace.
+
+    Parameters
+    ----------
+    X : ndarray of shape (N, D)
+    eigenvalues : ndarray of shape (N,), ascending
+    U : ndarray of shape (N, N)
+        Their eigenvectors, in columns.
+    tol : float
+        Neighbouring eigenvalues at most this far apart count as one.
+
+    Returns
+    -------
+    ndarray of shape (number of distinct eigenvalues, D)
+    """
     starts = eigenspace_starts(eigenvalues, tol)
-    energies = np.square(U.T @ columns)
-    merged = np.add.reduceat(energies, starts, axis=0) if starts.size else energies
-    return _result(_entropy(merged), is_vector)
+    energies = np.square(U.T @ X)
+    return np.add.reduceat(energies, starts, axis=0) if starts.size else energies
 
 
 def wavelet_entropy(x: ArrayLike, A: Any, frame: Frame, tol: float = 1e-3) -> float | NDArray[np.float64]:
@@ -94,16 +115,40 @@ def wavelet_entropy(x: ArrayLike, A: Any, frame: Frame, tol: float = 1e-3) -> fl
     """
     L = normalized_laplacian(A)
     columns, is_vector = _columns(x, L.shape[0])
-    C = chebyshev_coefficients(frame, tol=tol)
-    n, d = columns.shape
-    energies = np.zeros((frame.M, d))
-    width = max(1, _CHUNK_NUMBERS // max(1, n * frame.M))
+    return _result(entropy_of_energies(band_energies(L, columns, chebyshev_coefficients(frame, tol=tol))), is_vector)
+
+
+def band_energies(L: Any, X: NDArray[np.float64], C: NDArray[np.float64]) -> NDArray[np.float64]:
+    r"""Energies :math:`\|p_m(L) x_d\|^2` of polynomial filters, without a filtered signal.
+
+    .. math:: \|p_m(L) x\|^2 = x^T p_m(L)^2 x = \sum_{k=0}^{2K} B_{mk}\, x^T T_k(L - I)\, x
+
+    with B the Chebyshev coefficients of the squared polynomials: time and memory hardly depend on the number of bands.
+
+    Parameters
+    ----------
+    L : scipy sparse of shape (N, N)
+        Normalised Laplacian.
+    X : ndarray of shape (N, D)
+    C : ndarray of shape (M, K + 1)
+        Chebyshev coefficients.
+
+    Returns
+    -------
+    ndarray of shape (M, D)
+    """
+    n, d = X.shape
+    order = 2 * (C.shape[1] - 1)
+    B = np.zeros((len(C), order + 1))
+    for row, c in zip(B, C, strict=True):
+        square = chebyshev.chebmul(c, c)
+        row[: square.size] = square
+    energies = np.zeros((len(C), d))
+    width = max(1, _CHUNK_NUMBERS // max(1, n))
     for start in range(0, d if n else 0, width):
-        chunk = torch.from_numpy(np.ascontiguousarray(columns[:, None, start : start + width]))
-        with torch.no_grad():
-            filtered = apply(L, chunk, C)  # (N, M, width)
-        energies[:, start : start + width] = filtered.square().sum(dim=0).numpy()
-    return _result(_entropy(energies), is_vector)
+        part = slice(start, start + width)
+        energies[:, part] = B @ chebyshev_moments(L, np.ascontiguousarray(X[:, part]), order)
+    return np.maximum(energies, 0.0)  # rounding
 
 
 def distinct_eigenvalues(eigenvalues: ArrayLike, tol: float = EIGENVALUE_TOL) -> NDArray[np.float64]:
@@ -148,7 +193,7 @@ def _columns(x: ArrayLike, n: int) -> tuple[NDArray[np.float64], bool]:
     return columns / np.where(peak > 0, peak, 1.0), values.ndim == 1
 
 
-def _entropy(energies: NDArray[np.float64]) -> NDArray[np.float64]:
+def entropy_of_energies(energies: NDArray[np.float64]) -> NDArray[np.float64]:
     """Entropy of each column of non-negative energies, 0 where a column is all zeros."""
     total = energies.sum(axis=0)
     return entr(energies / np.where(total > 0, total, 1.0)).sum(axis=0)

@@ -25,6 +25,11 @@ LAPLACIANS = {
     "isolated": random_laplacian(17, seed=1, isolated=4),
     "no edges": sp.csr_array(sp.eye_array(6, format="csr")),
     "one node": sp.csr_array(sp.eye_array(1, format="csr")),
+    "many graphs": sp.csr_array(
+        sp.block_diag(
+            [random_laplacian(n, seed=n, p=0.6) for n in (1, 9, 2, 14, 3, 5, 8, 13, 4, 1, 6, 7, 2, 9, 3, 8, 5, 4)]
+        )
+    ),
     "two nodes": sp.csr_array([[1.0, -1.0], [-1.0, 1.0]]),
 }
 

@@ -7,11 +7,11 @@ import pytest
 import torch
 from kernel_cases import LAPLACIANS, coefficients, distance, random_laplacian, signal, twin
 
-from megae.kernels import FilterOperator, cpu, sparse
+from megae.kernels import FilterOperator, apply, blocks, cpu, sparse, warm_up
 from megae.kernels.dense import chebyshev_response, exact_filter
 
 TOLERANCE = {torch.float32: 2e-5, torch.float64: 1e-12}
-backends = pytest.mark.parametrize("backend", [cpu, sparse], ids=["numba", "torch"])
+backends = pytest.mark.parametrize("backend", [cpu, sparse, blocks], ids=["numba", "torch", "dense"])
 precisions = pytest.mark.parametrize("dtype", list(TOLERANCE), ids=["float32", "float64"])
 shapes = pytest.mark.parametrize(("M", "K", "h"), [(3, 5, 4), (2, 0, 3), (4, 1, 5), (1, 7, 2), (5, 10, 70)])
 
@@ -49,11 +49,22 @@ def test_input_is_left_as_it_was():
     operator = FilterOperator.from_laplacian(random_laplacian(12), torch.float64)
     Z, C = signal(12, 2, 3), torch.from_numpy(coefficients(2, 4))
     before = Z.clone(), C.clone(), operator.values.clone()
-    for backend in (cpu, sparse):
+    for backend in (cpu, sparse, blocks):
         backend.bandwise(operator, Z, C)
         backend.expand(operator, Z[:, :1], C)
         backend.contract(operator, Z, C)
     assert all(torch.equal(a, b) for a, b in zip(before, (Z, C, operator.values), strict=True))
+
+
+def test_nothing_is_compiled_after_warming_up():
+    warm_up("cpu")
+    compiled = {name: len(getattr(cpu, name).signatures) for name in ("_bandwise", "_expand", "_contract")}
+    assert min(compiled.values()) > 0
+    L, C = random_laplacian(40), torch.from_numpy(coefficients(3, 8)).float()
+    Z = signal(40, 3, 5, torch.float32)
+    apply(L, Z.requires_grad_(), C).sum().backward()
+    apply(L, Z[:, :1], C).sum().backward()
+    assert {name: len(getattr(cpu, name).signatures) for name in compiled} == compiled
 
 
 @pytest.mark.parametrize("threads", [2, 3, 5])
@@ -75,18 +86,54 @@ def test_result_does_not_depend_on_threads(monkeypatch, threads, h):
     assert used or h == 1
 
 
-def test_column_blocks_cover_every_column_once(monkeypatch):
-    seen = []
-    operator = FilterOperator.from_laplacian(random_laplacian(5))
-    for threads in (1, 2, 4):
-        monkeypatch.setattr(cpu.torch, "get_num_threads", lambda n=threads: n)
-        monkeypatch.setattr(cpu, "SERIAL_WORK", 0)
-        for columns in (1, 2, 63, 64, 65, 129, 1000):
-            seen.clear()
-            cpu._over_columns(lambda *a: seen.append(a[-2:]), operator, columns, 3)
-            blocks = sorted(seen)
-            assert [c for start, stop in blocks for c in range(start, stop)] == list(range(columns))
-            assert max(stop - start for start, stop in blocks) <= cpu.BLOCK_COLUMNS
+@pytest.mark.parametrize("name", ["random", "many graphs"])
+@pytest.mark.parametrize("threads", [1, 2, 4])
+@pytest.mark.parametrize("columns", [1, 2, 63, 64, 65, 129, 1000])
+def test_tiles_cover_every_cell_once(monkeypatch, name, threads, columns):
+    operator = FilterOperator.from_laplacian(LAPLACIANS[name])
+    monkeypatch.setattr(cpu.torch, "get_num_threads", lambda: threads)
+    monkeypatch.setattr(cpu, "SERIAL_WORK", 0)
+    monkeypatch.setattr(cpu, "TILE_ROWS", 2)
+    times = np.zeros((operator.n, columns), dtype=int)
+
+    def note(indptr, indices, values, places, bounds, start, stop):
+        assert 0 < stop - start <= max(cpu.BLOCK_COLUMNS, cpu.TILE_BYTES // (12 * np.diff(bounds).max()))
+        times[bounds[0] : bounds[-1], start:stop] += 1
+
+    cpu._over_tiles(note, operator, columns, 3)
+    assert (times == 1).all()
+
+
+def test_closed_rows_are_those_that_no_edge_leaves():
+    L = LAPLACIANS["many graphs"]
+    operator = FilterOperator.from_laplacian(L)
+    csr = operator.indptr.numpy(), operator.indices.numpy()
+    for least in (1, 5, 32):
+        bounds = cpu._closed_rows(*csr, least)
+        assert bounds[0] == 0
+        assert bounds[-1] == operator.n
+        assert (np.diff(bounds)[:-1] >= least).all()
+        group = np.searchsorted(bounds, np.arange(operator.n), side="right")
+        row, column = L.nonzero()
+        assert (group[row] == group[column]).all()
+    assert cpu._closed_rows(*csr, 1).size > 8
+
+
+def test_an_asymmetric_pattern_is_one_tile():
+    indptr, indices = np.array([0, 0, 0, 1], dtype=np.int32), np.array([0], dtype=np.int32)
+    assert cpu._closed_rows(indptr, indices, 1).tolist() == [0, 3]
+
+
+def test_many_graphs_on_many_threads(monkeypatch):
+    L, C = LAPLACIANS["many graphs"], coefficients(3, 8)
+    operator, Z = FilterOperator.from_laplacian(L, torch.float64), signal(L.shape[0], 3, 90)
+    monkeypatch.setattr(cpu, "SERIAL_WORK", 0)
+    monkeypatch.setattr(cpu, "TILE_ROWS", 3)
+    monkeypatch.setattr(cpu.torch, "get_num_threads", lambda: 2)
+    weights = torch.from_numpy(C)
+    assert distance(cpu.bandwise(operator, Z, weights), twin(L, Z, C)) < 1e-12
+    assert distance(cpu.expand(operator, Z[:, :1], weights), twin(L, Z[:, :1], C)) < 1e-12
+    assert distance(cpu.contract(operator, Z, weights), twin(L, Z, C).sum(axis=1, keepdims=True)) < 1e-12
 
 
 def test_dense_twin_on_a_graph_done_by_hand():

@@ -8,16 +8,14 @@ import scipy.sparse as sp
 import torch
 from kernel_cases import LAPLACIANS, coefficients, distance, random_laplacian, signal, twin
 
-from megae.kernels import FilterOperator, apply, apply_adjoint, functional, sparse
+from megae.kernels import FilterOperator, apply, apply_adjoint, use_backend
 from megae.spectral import TightFrame, chebyshev_coefficients
 
 
-@pytest.fixture(params=["numba", "torch"])
-def backend(request, monkeypatch):
-    if request.param == "torch":
-        monkeypatch.setattr(functional, "_cpu_backend", lambda: sparse)
-    else:
-        assert functional._cpu_backend().__name__.endswith("cpu")
+@pytest.fixture(params=["numba", "torch", "dense"])
+def backend(request):
+    with use_backend(request.param):
+        yield
 
 
 @pytest.mark.usefixtures("backend")

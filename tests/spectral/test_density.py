@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from spectral_cases import make_graph
 
 from megae.spectral import normalized_laplacian, spectral_cdf
-from megae.spectral.density import _jackson, _moments
+from megae.spectral.density import _jackson, _moments, chebyshev_moments
 
 GRAPHS = {
     "scale-free": nx.barabasi_albert_graph(500, 3, seed=0),
@@ -39,6 +39,17 @@ def test_moments_against_eigenvalues() -> None:
     np.testing.assert_allclose(_moments(L, np.eye(n), order), true, atol=1e-12)
     estimate = spectral_cdf(L, probes, order, random_state=1).moments / _jackson(order)
     assert np.abs(estimate - true).max() < 5.0 / np.sqrt(n * probes)
+
+
+@pytest.mark.parametrize("order", [0, 1, 2, 3, 8, 9])
+def test_moments_of_each_column(order: int) -> None:
+    L = normalized_laplacian(make_graph("weighted", 15, 0))
+    eigenvalues, U = np.linalg.eigh(L.toarray())
+    x = np.random.default_rng(0).normal(size=(15, 3))
+    T = np.cos(np.arange(order + 1)[:, None] * np.arccos(np.clip(eigenvalues - 1.0, -1, 1)))
+    moments = chebyshev_moments(L, x, order)
+    np.testing.assert_allclose(moments, T @ np.square(U.T @ x), atol=1e-11)
+    np.testing.assert_allclose(chebyshev_moments(L, x[:, :1], order), moments[:, :1], atol=1e-12)
 
 
 def test_jackson_factors_keep_the_density_of_a_single_eigenvalue_positive() -> None:

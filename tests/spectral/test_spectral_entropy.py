@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from scipy.special import entr
 from spectral_cases import cases, dense_wavelet_entropy, make_graph, make_signals, spectrum
 
+from megae.kernels import apply
 from megae.spectral import (
     HeatFrame,
     SGWTFrame,
@@ -15,9 +16,12 @@ from megae.spectral import (
     chebyshev_coefficients,
     distinct_eigenvalues,
     evaluate_chebyshev,
+    normalized_laplacian,
     spectral_entropy,
     wavelet_entropy,
 )
+from megae.spectral import entropy as entropy_module
+from megae.spectral.entropy import band_energies
 
 PATH = np.array([[0.0, 1.0], [1.0, 0.0]])
 
@@ -52,6 +56,20 @@ def test_entropy_does_not_depend_on_the_order_of_nodes() -> None:
     rng = np.random.default_rng(1)
     x, order = rng.normal(size=(12, 3)), rng.permutation(12)
     np.testing.assert_allclose(spectral_entropy(x[order], A[np.ix_(order, order)]), spectral_entropy(x, A), atol=1e-10)
+
+
+@pytest.mark.parametrize("K", [0, 1, 2, 9])
+@pytest.mark.parametrize("kind", ["weighted", "star", "empty"])
+def test_band_energies_are_those_of_the_filtered_signal(K: int, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    A = make_graph(kind, 20, 3)
+    L, rng = normalized_laplacian(A), np.random.default_rng(0)
+    x, C = rng.normal(size=(20, 5)), rng.normal(size=(4, K + 1))
+    filtered = apply(L, torch.from_numpy(x[:, None, :]), C).numpy()
+    energies = np.square(filtered).sum(axis=0)
+    np.testing.assert_allclose(band_energies(L, x, C), energies, rtol=1e-11, atol=1e-12)
+    monkeypatch.setattr(entropy_module, "_CHUNK_NUMBERS", 40)
+    np.testing.assert_allclose(band_energies(L, x, C), energies, rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(band_energies(L, x[:, :1], C), energies[:, :1], rtol=1e-11, atol=1e-12)
 
 
 def test_distinct_eigenvalues() -> None:
