@@ -17,12 +17,15 @@ Columns whose dtype holds no fractions (pandas ``Int64``, ``boolean``) get round
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 KINDS = ("continuous", "binary", "categorical", "count")
+
+LARGEST = 1e150
+"""Numbers beyond this, up or down, are refused: squares of them, summed over a table, overflow."""
 
 Names = list[str]
 
@@ -169,3 +172,21 @@ def keep_in_range(encoded: np.ndarray, columns: Sequence[Column], clip: bool) ->
         if clip and column.kind != "categorical" and np.isfinite(column.low):
             low[span], high[span] = np.maximum(low[span], column.low), np.minimum(high[span], column.high)
     return np.clip(encoded, low, high)
+
+
+def usable_columns(columns: Sequence[Column], usable: np.ndarray) -> list[Column]:
+    """The columns that have any data, numbered as they lie in the matrix a method sees.
+
+    Parameters
+    ----------
+    columns : columns of the table, in order
+    usable : bool ndarray of shape (E,), over the encoded columns
+    """
+    kept = []
+    start = 0
+    for column in columns:
+        if usable[column.start]:
+            width = column.stop - column.start
+            kept.append(replace(column, start=start, stop=start + width))
+            start += width
+    return kept

@@ -14,6 +14,8 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
+from megae.columns import LARGEST
+
 
 @dataclass(frozen=True)
 class Table:
@@ -62,12 +64,16 @@ def read_table(X: Any, validated: Any = None) -> Table:
 
 
 def check_finite(cells: np.ndarray, names: Sequence[str]) -> None:
-    """Refuse infinite values and tables without a single observed cell."""
-    infinite = np.isinf(cells)
-    if infinite.any():
-        i, j = np.argwhere(infinite)[0]
+    """Refuse infinite values, values too large to be squared, and tables without a single observed cell."""
+    large = np.abs(cells) > LARGEST
+    if large.any():
+        i, j = np.argwhere(large)[0]
+        place = f"at row {i}, column {names[j]!r}"
+        if np.isinf(cells[i, j]):
+            raise ValueError(f"X contains infinity, {place}; replace infinite values by NaN to have them filled")
         raise ValueError(
-            f"X contains infinity, at row {i}, column {names[j]!r}; replace infinite values by NaN to have them filled"
+            f"X contains {cells[i, j]:g}, {place}, too large to compute with: numbers may reach {LARGEST:g}; "
+            "give the column a larger unit, or replace the value by NaN to have it filled"
         )
     if cells.size and np.isnan(cells).all():
         raise ValueError("X is all holes: no cell is observed, so there is nothing to learn from")

@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
+from megae.columns import LARGEST
 from megae.tables import check_finite, is_frame, read_table
 
 NAN = np.nan
@@ -166,6 +167,10 @@ def test_frames_that_cannot_be_filled_are_refused(frame, message):
 def test_check_finite():
     with pytest.raises(ValueError, match="row 1, column 'b'"):
         check_finite(np.array([[1.0, 2.0], [3.0, -np.inf]]), ["a", "b"])
+    for large in (1.7e308, -1e200, np.nextafter(LARGEST, np.inf)):
+        with pytest.raises(ValueError, match=r"row 1, column 'b', too large to compute with.*1e\+150.*larger unit"):
+            check_finite(np.array([[1.0, 2.0], [3.0, large]]), ["a", "b"])
+    check_finite(np.array([[LARGEST, -LARGEST]]), ["a", "b"])
     with pytest.raises(ValueError, match="all holes"):
         check_finite(np.full((2, 2), NAN), ["a", "b"])
     check_finite(X, ["a", "b"])

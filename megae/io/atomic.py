@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 import stat
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["atomic_path"]
+__all__ = ["atomic_path", "remove_stale"]
+
+STALE = 600.0
+"""Seconds after which a temporary file belongs to nobody; writing one takes far less."""
+
+_TEMPORARY = re.compile(r"\..{0,100}\.[0-9a-f]{12}\.tmp(\.[^.]*)?")
 
 
 @contextlib.contextmanager
@@ -57,6 +64,21 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
         raise
     _flush_folder(target.parent)
+
+
+def remove_stale(folder: str | os.PathLike[str], age: float = STALE) -> None:
+    """Remove temporary files in a folder that :func:`atomic_path` left there when its process was killed.
+
+    Parameters
+    ----------
+    folder : path
+    age : seconds since the last change; younger files may be someone's and stay
+    """
+    oldest = time.time() - age
+    for path in Path(folder).iterdir():
+        with contextlib.suppress(OSError):  # another run may tidy up too, and some folders may only be read
+            if _TEMPORARY.fullmatch(path.name) and path.stat().st_mtime < oldest:
+                path.unlink()
 
 
 def _flush(path: Path) -> None:

@@ -13,33 +13,50 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from megae.columns import LARGEST
 from megae.io.document import Kind, RawColumn
 from megae.io.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["HOLES", "Column", "classify", "format_value", "is_hole"]
+__all__ = ["DECIMAL_COMMA", "HOLES", "INTEGER", "Column", "classify", "format_value", "is_hole", "number", "words"]
 
 _NOT_A_NUMBER = ("nan", "-nan", "1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan")
 HOLES = frozenset(["", "na", "n/a", "#n/a", "#na", "#n/a n/a", "<na>", "null", "none", "nil", "?", *_NOT_A_NUMBER])
-_INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*")
-_DECIMAL_COMMA = re.compile(r"\s*[+-]?[0-9]+,[0-9]+\s*")
+INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*")
+DECIMAL_COMMA = re.compile(r"\s*[+-]?[0-9]+,[0-9]+\s*")
 _MESSAGE_WIDTH = 60
 
 
 @dataclass
 class Column:
-    """A column with its kind; `series` holds typed values with holes as NA, or the cells of a kept column."""
+    """A column with its kind.
+
+    Parameters
+    ----------
+    name : str
+    kind : Kind
+    source : pandas.Series, or a function that makes it
+        Typed values with holes as NA, or the cells of a kept column, which are often not needed.
+    words : tuple of str
+        How the column spells false and true.
+    """
 
     name: str
     kind: Kind
-    series: pd.Series[Any]
+    source: pd.Series[Any] | Callable[[], pd.Series[Any]]
     words: tuple[str, str] = ("False", "True")
+
+    @cached_property
+    def series(self) -> pd.Series[Any]:
+        """The values or cells, N of them."""
+        return self.source() if callable(self.source) else self.source
 
     @property
     def fillable(self) -> bool:
@@ -78,10 +95,15 @@ def classify(raw: RawColumn, where: Callable[[int], str], named: bool | None = N
     """
     import pandas as pd
 
-    if raw.cells is not None:
+    cells = raw.cells
+    if cells is not None:
         if named is False:
-            return Column(raw.name, "kept", pd.Series(raw.cells, dtype=object))
-        return _from_text(raw.name, raw.cells, where, bool(named))
+            return Column(raw.name, "kept", lambda: pd.Series(list(cells), dtype=object))
+        from megae.io.judge import judge
+        from megae.io.large import LargeCells
+
+        found = judge(raw.name, cells, bool(named)) if isinstance(cells, LargeCells) else None
+        return found or _from_text(raw.name, list(cells), where, bool(named))
     assert raw.series is not None
     if named is False:
         return Column(raw.name, "kept", raw.series)
@@ -108,7 +130,7 @@ def _from_text(name: str, cells: Sequence[str], where: Callable[[int], str], nam
     except ValueError:
         pass  # some cell is neither empty nor a number: look at each
     holes = np.asarray([is_hole(c) for c in cells], dtype=bool)
-    parsed = [np.nan if hole else _number(c) for c, hole in zip(cells, holes.tolist(), strict=True)]
+    parsed = [np.nan if hole else number(c) for c, hole in zip(cells, holes.tolist(), strict=True)]
     wrong = [i for i, value in enumerate(parsed) if value is None]
     solid = len(cells) - int(holes.sum())
     if not wrong:
@@ -116,7 +138,7 @@ def _from_text(name: str, cells: Sequence[str], where: Callable[[int], str], nam
     lowered = [c.strip().lower() for c in cells]
     if all(c in ("true", "false") for c, hole in zip(lowered, holes.tolist(), strict=True) if not hole):
         truth = pd.array([None if h else c == "true" for c, h in zip(lowered, holes.tolist(), strict=True)], "boolean")
-        return Column(name, "bool", pd.Series(truth), _words(cells, lowered))
+        return Column(name, "bool", pd.Series(truth), words(cells, lowered))
     if 2 * (solid - len(wrong)) >= solid:
         i = wrong[0]
         others = f" (and {len(wrong) - 1} more such cells)" if len(wrong) > 1 else ""
@@ -126,7 +148,7 @@ def _from_text(name: str, cells: Sequence[str], where: Callable[[int], str], nam
             f"{others}; fix the cell, leave it empty if the value is unknown, or name the columns "
             f"to fill with --columns"
         )
-    if sum(_DECIMAL_COMMA.fullmatch(cells[i]) is not None for i in wrong) * 2 > solid:
+    if sum(DECIMAL_COMMA.fullmatch(cells[i]) is not None for i in wrong) * 2 > solid:
         raise InputError(
             f"{where(wrong[0])}, column {name!r}: {_short(cells[wrong[0]])} has a decimal comma; "
             "write numbers with a decimal point, or name the columns to fill with --columns"
@@ -140,11 +162,11 @@ def _from_text(name: str, cells: Sequence[str], where: Callable[[int], str], nam
 def _numeric(name: str, cells: Sequence[str], values: np.ndarray, where: Callable[[int], str]) -> Column:
     import pandas as pd
 
-    _refuse_infinite(name, values, where, lambda i: _short(cells[i]))
+    _refuse_large(name, values, where, lambda i: _short(cells[i]))
     known = ~np.isnan(values)
     if known.any() and (values[known] == np.floor(values[known])).all():
         observed = np.flatnonzero(known).tolist()
-        if all(_INTEGER.fullmatch(cells[i]) for i in observed):
+        if all(INTEGER.fullmatch(cells[i]) for i in observed):
             whole = [int(cells[i]) for i in observed]
             if max(abs(v) for v in whole) < 2**63:
                 data = np.zeros(len(cells), dtype=np.int64)
@@ -168,7 +190,7 @@ def _from_typed(raw: RawColumn, where: Callable[[int], str], named: bool) -> Col
         return Column(name, "float", pd.Series(series.to_numpy(np.float64, na_value=np.nan)))
     if pd.api.types.is_float_dtype(dtype):
         values = series.to_numpy(np.float64, na_value=np.nan)
-        _refuse_infinite(name, values, where, lambda i: str(values[i]))
+        _refuse_large(name, values, where, lambda i: str(values[i]))
         return Column(name, "float", pd.Series(values))
     if not named:
         return Column(name, "kept", series)
@@ -178,17 +200,25 @@ def _from_typed(raw: RawColumn, where: Callable[[int], str], named: bool) -> Col
     return _from_text(name, ["" if v is None else v for v in labels], where, named=True)
 
 
-def _refuse_infinite(name: str, values: np.ndarray, where: Callable[[int], str], shown: Callable[[int], str]) -> None:
-    infinite = np.flatnonzero(np.isinf(values))
-    if infinite.size:
-        i = int(infinite[0])
+def _refuse_large(name: str, values: np.ndarray, where: Callable[[int], str], shown: Callable[[int], str]) -> None:
+    large = np.flatnonzero(np.abs(values) > LARGEST)
+    if not large.size:
+        return
+    i = int(large[0])
+    place = f"{where(i)}, column {name!r}: {shown(i)}"
+    if np.isinf(values[i]):
         raise InputError(
-            f"{where(i)}, column {name!r}: {shown(i)} is infinite or too large for a number; "
+            f"{place} is infinite or too large for a number; "
             "write a finite number, or leave the cell empty if the value is unknown"
         )
+    raise InputError(
+        f"{place} is too large to compute with: numbers may reach {LARGEST:g}; give the column a larger unit, leave "
+        "the cell empty if the value is unknown, or name the columns to fill with --columns"
+    )
 
 
-def _number(cell: str) -> float | None:
+def number(cell: str) -> float | None:
+    """The number a cell reads as, or None."""
     if "_" in cell:
         return None
     try:
@@ -197,7 +227,7 @@ def _number(cell: str) -> float | None:
         return None
 
 
-def _words(cells: Sequence[str], lowered: Sequence[str]) -> tuple[str, str]:
+def words(cells: Sequence[str], lowered: Sequence[str]) -> tuple[str, str]:
     """How this column spells (false, true): its most frequent spelling, or the style of the other word."""
     counts = {
         word: Counter(c.strip() for c, low in zip(cells, lowered, strict=True) if low == word)

@@ -16,7 +16,7 @@ import numpy as np
 from megae.io.document import Document, Fill, Flag, OutColumn, RawColumn
 from megae.io.errors import InputError
 
-__all__ = ["DelimitedFile", "quote", "write_delimited"]
+__all__ = ["DelimitedFile", "check_header", "choose_delimiter", "quote", "split", "unquote", "write_delimited"]
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
 
@@ -50,14 +50,14 @@ class DelimitedFile(Document):
         self.text, self.bom = _decode(path)
         if not self.text.strip():
             raise InputError(f"{path} is empty; it needs a header line with the column names, then one line per row")
-        self.delimiter = delimiter or _delimiter(self.text)
+        self.delimiter = delimiter or choose_delimiter(self.text)
         self.format = "tsv" if self.delimiter == "\t" and path.suffix.lower() != ".csv" else "csv"
-        records, ends, starts = _split(self.text, self.delimiter, path)
+        records, ends, starts = split(self.text, self.delimiter, path)
         first = next(i for i, record in enumerate(records) if record != [""])
         self._head, self._head_end = records[first], ends[first]
         self._leading = self.text[: starts[first]]
         self.header = [unquote(cell) for cell in self._head]
-        _check_header(self.header, path)
+        check_header(self.header, path)
         line_starts = [0] + [m.end() for m in _LINE_END.finditer(self.text)]
         width = len(self.header)
         self._records, self._ends = records[first + 1 :], ends[first + 1 :]
@@ -149,13 +149,15 @@ def _decode(path: Path) -> tuple[str, str]:
     return text, ""
 
 
-def _delimiter(text: str) -> str:
+def choose_delimiter(text: str) -> str:
+    """The delimiter that the first line with any character asks for."""
     head = _LINE_END.split(text.lstrip("\r\n"), maxsplit=1)[0]
     bare = re.sub(r'"[^"]*"', "", head)
     return next((d for d in (",", ";", "\t") if d in bare), ",")
 
 
-def _check_header(header: list[str], path: Path) -> None:
+def check_header(header: list[str], path: Path) -> None:
+    """Refuse a name that occurs twice."""
     seen: set[str] = set()
     for name in header:
         if name in seen:
@@ -163,7 +165,7 @@ def _check_header(header: list[str], path: Path) -> None:
         seen.add(name)
 
 
-def _split(text: str, delimiter: str, path: Path) -> tuple[list[list[str]], list[str], list[int]]:
+def split(text: str, delimiter: str, path: Path) -> tuple[list[list[str]], list[str], list[int]]:
     """Records of raw cells, the line ending after each, and the character at which each starts."""
     records: list[list[str]] = []
     ends: list[str] = []

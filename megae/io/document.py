@@ -4,10 +4,10 @@ holes filled."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 import numpy as np
 
@@ -16,9 +16,12 @@ if TYPE_CHECKING:
 
     from megae.io.edges import EdgeList
 
-__all__ = ["Document", "Fill", "Flag", "Kind", "OutColumn", "RawColumn"]
+__all__ = ["Derived", "Document", "Fill", "Flag", "Kind", "OutColumn", "RawColumn"]
 
 Kind = Literal["float", "int", "bool", "category", "kept"]
+Item = TypeVar("Item")
+
+_PIECE = 1 << 15
 
 
 @dataclass
@@ -27,21 +30,58 @@ class RawColumn:
     format has types."""
 
     name: str
-    cells: list[str] | None = None
+    cells: Sequence[str] | None = None
     series: pd.Series[Any] | None = None
     note: str = ""
     fillable: bool = True
 
 
+class Derived(Sequence[Item]):
+    """A list made from an array piece by piece, so that millions of Python objects need not exist at once.
+
+    Parameters
+    ----------
+    source : ndarray of shape (k,)
+    make : callable
+        A piece of ``source``, as a list, to the items it stands for.
+
+    Examples
+    --------
+    >>> texts = Derived(np.array([0.5, 2.0]), lambda part: [repr(v) for v in part])
+    >>> texts[1], texts[:2], list(texts)
+    ('2.0', ['0.5', '2.0'], ['0.5', '2.0'])
+    """
+
+    def __init__(self, source: np.ndarray, make: Callable[[list[Any]], list[Item]]) -> None:
+        self._source = source
+        self._make = make
+
+    def __len__(self) -> int:
+        return len(self._source)
+
+    @overload
+    def __getitem__(self, index: int) -> Item: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Item]: ...
+    def __getitem__(self, index: int | slice) -> Item | list[Item]:
+        if isinstance(index, slice):
+            return self._make(self._source[index].tolist())
+        return self._make([self._source[index].item()])[0]
+
+    def __iter__(self) -> Iterator[Item]:
+        for start in range(0, len(self), _PIECE):
+            yield from self[start : start + _PIECE]
+
+
 @dataclass
 class Fill:
-    """The filled cells of one column: `rows` (k,), their `values` as Python objects, and how to write
+    """The filled cells of one column: ascending `rows` (k,), their `values` as Python objects, and how to write
     them as text."""
 
     name: str
     rows: np.ndarray
-    values: list[Any]
-    texts: list[str]
+    values: Sequence[Any]
+    texts: Sequence[str]
 
 
 @dataclass

@@ -20,11 +20,13 @@ import numpy as np
 from megae.io.columns import classify, is_hole
 from megae.io.document import Document, RawColumn
 from megae.io.errors import InputError
+from megae.io.large import LargeCells
+from megae.io.texts import first_empty, positions
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = ["EdgeCounts", "EdgeList", "adjacency", "check_weights", "edges_of", "label"]
+__all__ = ["EdgeCounts", "EdgeList", "adjacency", "check_weights", "edges_of", "label", "labels_of"]
 
 _PAIRS = (("source", "target"), ("from", "to"), ("src", "dst"), ("u", "v"), ("node1", "node2"))
 _LOG = logging.getLogger(__name__)
@@ -43,6 +45,17 @@ class EdgeList:
     positional: bool = False
     notes: list[str] = field(default_factory=list)
     header: tuple[str, str] | None = None
+    _matched: tuple[Sequence[str], tuple[np.ndarray, np.ndarray]] | None = field(default=None, init=False, repr=False)
+
+    def rows(self, ids: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Where the endpoints stand among ``ids``: int64 (E,) each, -1 for those that are not there.
+
+        The answer for the ids asked for last is kept: the search for the column of ids ends with the same question
+        that the graph begins with.
+        """
+        if self._matched is None or self._matched[0] is not ids:
+            self._matched = ids, positions(self.source, self.target, ids)
+        return self._matched[1]
 
 
 @dataclass
@@ -75,7 +88,7 @@ def edges_of(document: Document) -> EdgeList:
     by_name = {c.name.strip().lower(): c for c in reversed(columns)}
     pair = next((p for p in _PAIRS if p[0] in by_name and p[1] in by_name), None)
     source, target = (by_name[pair[0]], by_name[pair[1]]) if pair else (columns[0], columns[1])
-    ends = [_endpoints(document, c) for c in (source, target)]
+    ends = [_endpoints(document, column) for column in (source, target)]
     rest = [c for c in columns if c is not source and c is not target]
     notes: list[str] = []
     weight = _weights(document, rest, notes)
@@ -118,14 +131,12 @@ def adjacency(
     from scipy.sparse import csr_array
 
     n = len(ids)
-    row = {key: i for i, key in enumerate(ids)}
     if edges.positional:
-        row = {str(i): i for i in range(n)}
-    u = np.asarray([row.get(s, -1) for s in edges.source], dtype=np.int64)
-    v = np.asarray([row.get(t, -1) for t in edges.target], dtype=np.int64)
+        ids = [str(i) for i in range(n)]
+    u, v = edges.rows(ids)
     weight = np.ones(len(u)) if edges.weight is None else edges.weight
     counts = EdgeCounts(listed=len(u), weighted=edges.weight is not None)
-    _check_header_is_no_edge(edges, row)
+    _check_header_is_no_edge(edges, ids)
     unknown = (u < 0) | (v < 0)
     if unknown.any():
         if not drop_unknown:
@@ -139,7 +150,7 @@ def adjacency(
     counts.zero_weight = int(((weight == 0) & ~unknown & (u != v)).sum())
     keep = ~unknown & (u != v) & (weight > 0)
     low, high, weight = np.minimum(u, v)[keep], np.maximum(u, v)[keep], weight[keep]
-    order = np.lexsort((-weight, high, low))
+    order = np.lexsort((-weight, low * n + high))
     low, high, weight = low[order], high[order], weight[order]
     first = np.ones(len(low), dtype=bool)
     first[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1])
@@ -168,31 +179,32 @@ def check_weights(weights: np.ndarray, where: Callable[[int], str]) -> None:
         raise InputError(f"{where(e)}: the edge weight {what}; give every edge a finite weight of 0 or more")
 
 
-def _endpoints(document: Document, column: RawColumn) -> list[str]:
-    values: list[Any] = list(column.cells) if column.cells is not None else _plain(column)
-    labels = ["" if v is None else label(v) for v in values]
-    if "" in labels:
-        e = labels.index("")
+def labels_of(column: RawColumn) -> Sequence[str]:
+    """The column as node ids, N of them; the empty text where there is none."""
+    import pandas as pd
+
+    if isinstance(column.cells, LargeCells):
+        return column.cells.labels()
+    if column.cells is not None:
+        return [cell.strip() for cell in column.cells]
+    assert column.series is not None
+    return ["" if pd.isna(v) else label(v) for v in column.series.tolist()]
+
+
+def _endpoints(document: Document, column: RawColumn) -> Sequence[str]:
+    labels = labels_of(column)
+    e = first_empty(labels)
+    if e is not None:
         raise InputError(
             f"{document.where(e)}, column {column.name!r}: the id is missing; name a node there or remove the line"
         )
     return labels
 
 
-def _plain(column: RawColumn) -> list[Any]:
-    import pandas as pd
-
-    assert column.series is not None
-    return [None if pd.isna(v) else v for v in column.series.tolist()]
-
-
 def _weights(document: Document, rest: list[RawColumn], notes: list[str]) -> np.ndarray | None:
     named = [c for c in rest if c.name.strip().lower() == "weight"]
     chosen = named[0] if named else rest[0] if rest else None
     if chosen is None:
-        return None
-    n = document.n_rows
-    if chosen.cells is not None and n and not named and all(is_hole(c) for c in chosen.cells):
         return None
     column = classify(chosen, document.where)
     if column.kind not in ("float", "int", "bool"):
@@ -201,12 +213,14 @@ def _weights(document: Document, rest: list[RawColumn], notes: list[str]) -> np.
         notes.append(f"{document.path}: column {chosen.name!r} is not a weight (it is text); all edges weigh 1")
         return None
     weights = column.series.to_numpy(np.float64, na_value=np.nan)
+    if chosen.cells and not named and np.isnan(weights).all() and all(is_hole(c) for c in chosen.cells):
+        return None
     check_weights(weights, document.where)
     return weights
 
 
-def _check_header_is_no_edge(edges: EdgeList, row: dict[str, int]) -> None:
-    if edges.header and all(label(name) in row for name in edges.header):
+def _check_header_is_no_edge(edges: EdgeList, ids: Sequence[str]) -> None:
+    if edges.header and all(label(name) in ids for name in edges.header):
         raise InputError(
             f"{edges.path} line 1: {edges.header[0]!r} and {edges.header[1]!r} are nodes, so the "
             f"file seems to lack "

@@ -11,9 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from megae.io.document import Document, RawColumn
-from megae.io.edges import EdgeList, label
+from megae.io.edges import EdgeList, labels_of
 from megae.io.errors import InputError
+from megae.io.texts import count_distinct
 
 __all__ = ["IdChoice", "choose_ids"]
 
@@ -53,9 +56,8 @@ def choose_ids(document: Document, raw: Sequence[RawColumn], edges: EdgeList | N
         if wanted is not None:
             raise InputError(f"{path} carries the ids of its nodes itself; leave out --id")
         return _checked(document, IdChoice(document.ids, None, "node ids in the file"))
-    rows = IdChoice([str(i) for i in range(document.n_rows)], None, "row number")
     if wanted == "#":
-        return rows
+        return _row_numbers(document)
     if wanted is not None:
         column = next((c for c in raw if c.name == wanted), None)
         if column is None:
@@ -63,39 +65,42 @@ def choose_ids(document: Document, raw: Sequence[RawColumn], edges: EdgeList | N
                 f"{path} has no column {wanted!r} (asked for by --id); it has {', '.join(c.name for c in raw)}"
             )
         return _checked(document, _of(column))
-    if edges is not None and edges.positional:
-        edges = None
-    ends = None if edges is None else set(edges.source) | set(edges.target)
     named = [c for name in _NAMES for c in raw if c.name.strip().lower() == name]
-    if not ends:
-        return _checked(document, _of(named[0])) if named else rows
-    found = [(_share(ends, choice.ids), choice) for choice in map(_of, named)]
+    if edges is None or edges.positional or not len(edges.source):
+        return _checked(document, _of(named[0])) if named else _row_numbers(document)
+    nodes = count_distinct(edges.source, edges.target)
+    found = [(_share(edges, nodes, choice.ids), choice) for choice in map(_of, named)]
     if found and max(share for share, _ in found) > 0:
         return _checked(document, max(found, key=lambda pair: pair[0])[1])
     first = _of(raw[0])
-    if raw[0] not in named and len(set(first.ids)) == len(first.ids) and _share(ends, first.ids) >= 0.5:
+    if raw[0] not in named and len(set(first.ids)) == len(first.ids) and _share(edges, nodes, first.ids) >= 0.5:
         return _checked(document, first)
-    if _share(ends, rows.ids) > 0 or not (found or _share(ends, first.ids) > 0):
+    rows = _row_numbers(document)
+    if _share(edges, nodes, rows.ids) > 0 or not (found or _share(edges, nodes, first.ids) > 0):
         return rows
     return _checked(document, found[0][1] if found else first)
 
 
+def _row_numbers(document: Document) -> IdChoice:
+    return IdChoice([str(i) for i in range(document.n_rows)], None, "row number")
+
+
 def _of(column: RawColumn) -> IdChoice:
-    import pandas as pd
-
-    if column.cells is not None:
-        ids = [cell.strip() for cell in column.cells]
-    else:
-        assert column.series is not None
-        ids = ["" if pd.isna(v) else label(v) for v in column.series.tolist()]
-    return IdChoice(ids, column.name, f"column {column.name!r}")
+    return IdChoice(list(labels_of(column)), column.name, f"column {column.name!r}")
 
 
-def _share(ends: set[str], ids: Sequence[str]) -> float:
-    return len(ends & set(ids)) / len(ends)
+def _share(edges: EdgeList, nodes: int, ids: Sequence[str]) -> float:
+    """The share of the different nodes in the edges that are among the ids, which may repeat."""
+    known = np.zeros(len(ids) + 1, dtype=bool)
+    for rows in edges.rows(ids):
+        known[rows] = True  # -1, not there, is the last
+    return int(known[:-1].sum()) / nodes
 
 
 def _checked(document: Document, choice: IdChoice) -> IdChoice:
+    different = set(choice.ids)
+    if len(different) == len(choice.ids) and "" not in different:
+        return choice
     first: dict[str, int] = {}
     for row, key in enumerate(choice.ids):
         if not key:

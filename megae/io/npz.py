@@ -61,7 +61,7 @@ class NpzFile(Document):
         arrays = dict(self.arrays)
         x = arrays["x"].copy()
         for fill in fills:
-            x[fill.rows, self.names.index(fill.name)] = fill.values
+            x[fill.rows, self.names.index(fill.name)] = list(fill.values)
         arrays["x"] = x
         if flags:
             arrays["x_imputed"] = np.isnan(self.arrays["x"])

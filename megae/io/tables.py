@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from megae.io.columns import Column, classify, format_value
-from megae.io.document import Document, Fill, Flag, OutColumn, RawColumn
+from megae.io.document import Derived, Document, Fill, Flag, OutColumn, RawColumn
 from megae.io.edges import EdgeList
 from megae.io.errors import InputError
 from megae.io.identity import choose_ids
@@ -98,9 +98,9 @@ def open_document(path: Path) -> Document:
     if path.stat().st_size == 0:
         raise InputError(f"{path} is empty; it needs at least the names of its columns")
     if kind in ("csv", "tsv"):
-        from megae.io.delimited import DelimitedFile
+        from megae.io.large import open_delimited
 
-        return DelimitedFile(path, "\t" if kind == "tsv" else None)
+        return open_delimited(path, "\t" if kind == "tsv" else None)
     if kind == "parquet":
         from megae.io.parquet import ParquetFile
 
@@ -157,7 +157,7 @@ def read_table(
             f"{path} has no column of numbers to fill (text columns are kept as they are); "
             "name text columns to fill as categories with --columns"
         )
-    if table.holes().all():
+    if all(column.series.isna().all() for column in table.fillable):
         raise InputError(
             f"{path} is all holes: no cell of {_names(table.fillable)} is known; it needs some "
             f"known values to learn from"
@@ -233,17 +233,28 @@ def _fills(table: Table, filled: pd.DataFrame) -> list[Fill]:
         new = filled[column.name].iloc[rows]
         if new.isna().any():
             raise RuntimeError(f"column {column.name!r} still has holes after imputation")
-        values: list[Any]
         if column.kind == "category":
-            values = [str(v) for v in new]
-        elif column.kind == "bool":
-            values = [bool(float(v) >= 0.5) for v in new]
-        elif column.kind == "int":
-            values = [int(v) for v in np.rint(new.to_numpy(dtype=np.float64))]
-        else:
-            values = new.to_numpy(dtype=np.float64).tolist()
-        fills.append(Fill(column.name, rows, values, [format_value(v, column) for v in values]))
+            fills.append(Fill(column.name, rows, labels := [str(v) for v in new], labels))
+            continue
+        numbers = new.to_numpy(dtype=np.float64)
+        if column.kind == "bool":
+            numbers = numbers >= 0.5
+        fills.append(Fill(column.name, rows, *_derived(column, numbers)))
     return fills
+
+
+def _derived(column: Column, numbers: np.ndarray) -> tuple[Sequence[Any], Sequence[str]]:
+    """Filled numbers or booleans (k,) as the values of the column and as its text."""
+
+    def values(part: list[Any]) -> list[Any]:
+        return [round(v) for v in part] if column.kind == "int" else part
+
+    def texts(part: list[Any]) -> list[str]:
+        if column.kind == "float":
+            return list(map(repr, part))  # what format_value gives, without a call per cell
+        return [format_value(v, column) for v in values(part)]
+
+    return Derived(numbers, values), Derived(numbers, texts)
 
 
 def _complete(table: Table, fills: Sequence[Fill]) -> list[OutColumn]:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from megae.columns import LARGEST
 from megae.io.columns import classify, format_value, is_hole
 from megae.io.document import RawColumn
 from megae.io.errors import InputError
@@ -55,7 +56,7 @@ def test_large_integers_keep_every_digit():
     assert text(["9007199254740993", ""]).series[0] == 9007199254740993
 
 
-@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1))
+@given(st.lists(st.floats(-LARGEST, LARGEST), min_size=1))
 def test_floats_are_read_exactly(values):
     column = text([f"{v!r}" for v in values] + [""])
     assert column.series.tolist()[:-1] == values
@@ -85,6 +86,16 @@ def test_named_text_becomes_categories():
 def test_infinite_is_refused(cell):
     with pytest.raises(InputError, match=r"line 3, column 'c'.*infinite"):
         text(["1", cell])
+
+
+@pytest.mark.parametrize("cell", ["1e308", "-1.7e308", "1.0001e150", "9" * 200])
+def test_what_cannot_be_squared_is_refused(cell):
+    with pytest.raises(
+        InputError, match=r"line 3, column 'c'.*too large to compute with.*1e\+150.*leave the cell empty"
+    ):
+        text(["1", cell])
+    assert text(["1", cell], named=False).kind == "kept"
+    assert text(["1", "1e150", "-1e150"]).kind == "float"
 
 
 def test_decimal_commas_are_refused_not_taken_for_text():
@@ -119,5 +130,7 @@ def test_typed_columns():
     assert typed(pd.Series([1.0, np.nan]), named=False).kind == "kept"
     with pytest.raises(InputError, match="infinite"):
         typed(pd.Series([1.0, np.inf]))
+    with pytest.raises(InputError, match="line 3, column 'c': 1e\\+308 is too large"):
+        typed(pd.Series([1.0, 1e308]))
     with pytest.raises(InputError, match="timestamp values"):
         typed(pd.Series(["x"], dtype=object), named=True, fillable=False, note="timestamp")

@@ -93,3 +93,35 @@ def test_unknown_node_is_named_with_line_and_advice(tmp_path):
 def test_bad_edges(tmp_path, text, message):
     with pytest.raises(InputError, match=message):
         matrix(tmp_path, text)
+
+
+def test_edges_of_a_large_file_are_those_of_a_small_one(tmp_path, monkeypatch):
+    from megae.io import large
+
+    rng = np.random.default_rng(0)
+    ends = [["n0", " n1", "\u2003n2 ", '"n, 3"', "é4", "n5"][i] for i in rng.integers(0, 6, 400)]
+    text = "kind,source,target,weight\n" + "".join(
+        f"road,{u},{v},{i % 7}\n" for i, (u, v) in enumerate(zip(ends[::2], ends[1::2], strict=True))
+    )
+    ids = ["é4", "n, 3", "n2", "n1", "n0", "n5"]
+    seen = []
+    for least in (0, 1 << 40):
+        monkeypatch.setattr(large, "LARGE", least)
+        found = edges(tmp_path, text)
+        A, counts = adjacency(found, ids, Path("n"))
+        seen.append((list(found.source), list(found.target), A.toarray().tolist(), counts.to_dict(), found.header))
+    assert seen[0] == seen[1]
+    assert "n2" in seen[0][0]
+
+
+@pytest.mark.parametrize("text", ["s,t\na,b\na,\n", "s,t\na,b\nb,n93\n", "s,t\na, \u2003\n", "a,b\nb,c\n"])
+def test_large_edge_files_are_refused_in_the_same_words(tmp_path, monkeypatch, text):
+    from megae.io import large
+
+    messages = []
+    for least in (0, 1 << 40):
+        monkeypatch.setattr(large, "LARGE", least)
+        with pytest.raises(InputError) as caught:
+            matrix(tmp_path, text)
+        messages.append(str(caught.value))
+    assert messages[0] == messages[1]
