@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import cast
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from megae.kernels import FilterOperator
 from megae.models.filters import FilterBank
+from megae.models.linear import Linear, even_rows
+from megae.models.pieces import WHOLE, by_rows
 
 
 class BandLinear(nn.Module):
@@ -20,7 +25,7 @@ class BandLinear(nn.Module):
         nn.init.uniform_(self.weight, -(inputs**-0.5), inputs**-0.5)
 
     def forward(self, Z: Tensor) -> Tensor:
-        return torch.baddbmm(self.bias, Z.transpose(0, 1), self.weight).transpose(0, 1)
+        return torch.baddbmm(self.bias, Z.transpose(0, 1), self.weight).transpose(0, 1).contiguous()
 
 
 class Dropout(nn.Module):
@@ -44,8 +49,8 @@ class Perceptron(nn.Module):
     def __init__(self, width: int, dropout: float) -> None:
         super().__init__()
         self.norm = nn.LayerNorm(width)
-        self.up = nn.Linear(width, 2 * width)
-        self.down = nn.Linear(2 * width, width)
+        self.up = Linear(width, 2 * width)
+        self.down = Linear(2 * width, width)
         self.dropout = Dropout(dropout)
         nn.init.zeros_(self.down.weight)
         nn.init.zeros_(self.down.bias)
@@ -70,20 +75,33 @@ class WaveletBlock(nn.Module):
         bands = filters.bands
         self.shape = (bands, band_width)
         self.norm = nn.LayerNorm(width)
-        self.project = nn.Linear(width, bands * band_width)
+        self.project = Linear(width, bands * band_width)
         self.encode = BandLinear(bands, band_width, band_width)
         self.decode = BandLinear(bands, band_width, band_width)
-        self.merge = nn.Linear(bands * band_width, width)
+        self.merge = Linear(bands * band_width, width)
         nn.init.zeros_(self.merge.weight)
         nn.init.zeros_(self.merge.bias)
 
-    def forward(self, x: Tensor, operator: FilterOperator) -> tuple[Tensor, Tensor]:
-        """(N, width) -> (N, width) and the latent code Z^(2) of shape (N, M, band_width)."""
-        Z0 = self.project(self.norm(x)).view(-1, *self.shape)  # (N, M, b)
-        Z1 = F.gelu(self.filters.encode(operator, Z0))
-        Z2 = F.gelu(self.encode(Z1))
-        Z3 = F.gelu(self.filters.decode(operator, self.decode(Z2)))
-        return x + self.merge(Z3.flatten(1)), Z2
+    def forward(self, x: Tensor, operator: FilterOperator, then: Sequence[nn.Module] = ()) -> tuple[Tensor, Tensor]:
+        """(N, width) -> (N, width), through ``then``, and the latent code Z^(2) of shape (N, M, band_width)."""
+        Z0 = by_rows(self._split, x, of=(self.norm, self.project))  # (N, M, b)
+        Y2, Z2 = by_rows(self._code, self.filters.encode(operator, Z0), of=(self.encode, self.decode))
+        Y3 = self.filters.decode(operator, Y2)
+
+        def join(x: Tensor, Y3: Tensor) -> Tensor:
+            h = x + self.merge(F.gelu(Y3).flatten(1))
+            for module in then:
+                h = module(h)
+            return h
+
+        return by_rows(join, x, Y3, of=(self.merge, *then)), Z2
+
+    def _split(self, x: Tensor) -> Tensor:
+        return self.project(self.norm(x)).view(-1, *self.shape)
+
+    def _code(self, Y1: Tensor) -> tuple[Tensor, Tensor]:
+        Z2 = F.gelu(self.encode(F.gelu(Y1)))
+        return self.decode(Z2), Z2
 
 
 class WaveletAutoencoder(nn.Module):
@@ -116,22 +134,29 @@ class WaveletAutoencoder(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.embed = nn.Linear(inputs, width)
+        self.embed = Linear(inputs, width)
         self.dropout = Dropout(dropout)
         self.before = nn.Sequential(*(Perceptron(width, dropout) for _ in range(2)))
         self.wavelets = nn.ModuleList(WaveletBlock(width, band_width, filters) for _ in range(blocks))
         self.between = nn.ModuleList(Perceptron(width, dropout) for _ in range(blocks))
         self.after = nn.Sequential(*(Perceptron(width, dropout) for _ in range(2)))
         self.norm = nn.LayerNorm(width)
-        self.head = nn.Linear(width, outputs)
+        self.head = Linear(width, outputs)
         nn.init.zeros_(self.head.weight)
         nn.init.zeros_(self.head.bias)
 
     def forward(self, x: Tensor, operator: FilterOperator) -> tuple[Tensor, list[Tensor]]:
-        h = self.before(self.embed(self.dropout(x)))
-        codes = []
+        n, rows = x.shape[0], even_rows(x.shape[0], cast(Perceptron, self.before[0]).up.weight)
+        if n < rows <= WHOLE and isinstance(operator, FilterOperator):
+            raw, codes = self._through(F.pad(x, (0, 0, 0, rows - n)), operator.with_isolated(rows - n))
+            return raw[:n], [Z2[:n] for Z2 in codes]
+        return self._through(x, operator)
+
+    def _through(self, x: Tensor, operator: FilterOperator) -> tuple[Tensor, list[Tensor]]:
+        h = by_rows(lambda x: self.before(self.embed(self.dropout(x))), x, of=(self.embed, self.before))
+        codes: list[Tensor] = []
         for wavelet, perceptron in zip(self.wavelets, self.between, strict=True):
-            h, Z2 = wavelet(h, operator)
-            h = perceptron(h)
+            last = len(codes) == len(self.wavelets) - 1
+            h, Z2 = wavelet(h, operator, (perceptron, self.after, self.norm, self.head) if last else (perceptron,))
             codes.append(Z2)
-        return self.head(self.norm(self.after(h))), codes
+        return h, codes

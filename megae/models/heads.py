@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -72,6 +72,7 @@ class OutputHead(nn.Module):
             self.register_buffer(f"is_{kind}", torch.from_numpy(kinds == kind), persistent=False)
         squared = (kinds == "continuous") | ((kinds == "binary") & (binary_loss == "brier"))
         self.register_buffer("squared", torch.from_numpy(squared), persistent=False)
+        self.any_squared = bool(squared.any())
         self.plain = bool((kinds == "continuous").all())
 
     def forward(self, raw: Tensor) -> Tensor:
@@ -99,34 +100,49 @@ class OutputHead(nn.Module):
     def _restore(self, values: Tensor) -> Tensor:
         return values * self.scale + self.mean
 
-    def loss(self, values: Tensor, truth: Tensor, hidden: Tensor) -> Tensor:
+    def loss(
+        self, values: Tensor, truth: Tensor, hidden: Tensor, total: Callable[[Tensor], Tensor] = lambda sums: sums
+    ) -> Tensor:
         """Scalar loss over the hidden cells; zero where none is hidden.
 
         Parameters
         ----------
         values, truth : Tensor of shape (N, E), standardised
         hidden : bool Tensor of shape (N, E)
+        total : callable
+            Makes sums over the rows here, of shape (k,), sums over the rows of all processes; applied before the root
+            and the divisions.
         """
         asked = hidden.to(values.dtype)
-        count = asked.sum().clamp_min(1)
-        loss = values.new_zeros(())
-        if self.squared.any():
+        sums = {"count": asked.sum()}
+        if self.any_squared:
             on_squares = asked * self.squared
             squares = ((values - truth) * self.weight).square()
-            rooted = on_squares.sum()
-            loss = _root((squares * on_squares).sum() / rooted.clamp_min(1)) * (rooted / count)
-        if self.plain:
-            return loss
-        values, truth = self._restore(values), self._restore(truth)
+            sums |= {"rooted": on_squares.sum(), "squares": (squares * on_squares).sum()}
+        if not self.plain:
+            sums |= self._other_sums(self._restore(values), self._restore(truth), hidden, asked)
+        sums = dict(zip(sums, total(torch.stack(list(sums.values()))), strict=True))
+        count = sums.pop("count").clamp_min(1)
+        loss = values.new_zeros(())
+        if "rooted" in sums:
+            rooted = sums.pop("rooted")
+            loss = _root(sums.pop("squares") / rooted.clamp_min(1)) * (rooted / count)
+        for cells in sums.values():
+            loss = loss + cells / count
+        return loss
+
+    def _other_sums(self, values: Tensor, truth: Tensor, hidden: Tensor, asked: Tensor) -> dict[str, Tensor]:
+        """Sums over the hidden cells of the losses that are not squared errors, by kind."""
+        sums = {}
         if (self.kinds == "binary").any() and self.binary_loss == "cross-entropy":
             likelihood = (1 - (values - truth).abs()).clamp(1e-7, 1.0)
-            loss = loss - (likelihood.log() * (asked * self.is_binary)).sum() / count
+            sums["binary"] = -(likelihood.log() * (asked * self.is_binary)).sum()
         if self.groups:
             nll = -truth * values.clamp_min(1e-7).log()
-            loss = loss + (nll * (asked * self.is_categorical)).sum() / count
+            sums["categorical"] = (nll * (asked * self.is_categorical)).sum()
         if (self.kinds == "count").any():
-            loss = loss + torch.where(hidden & self.is_count, self._deviance(values, truth), 0.0).sum() / count
-        return loss
+            sums["counts"] = torch.where(hidden & self.is_count, self._deviance(values, truth), 0.0).sum()
+        return sums
 
     def _count(self, raw: Tensor) -> Tensor:
         """mean * exp(o sd/mean) below the mean, linear above: positive, and mean + sd o to first order."""

@@ -14,8 +14,8 @@ def plain_inputs(batch: GraphBatch, visible: Tensor) -> Tensor:
     shown = visible.to(batch.values.dtype)
     z = batch.values * shown
     shape = (batch.n_graphs, z.shape[1])
-    total = z.new_zeros(shape).index_add_(0, batch.graph, z)
-    count = z.new_zeros(shape).index_add_(0, batch.graph, shown)
+    total = batch.total_within(z.new_zeros(shape).index_add_(0, batch.graph, z))
+    count = batch.total_within(z.new_zeros(shape).index_add_(0, batch.graph, shown))
     return torch.cat([z, shown, (total / count.clamp_min(1.0))[batch.graph]], dim=1)
 
 
@@ -49,9 +49,9 @@ def propagate(operator: FilterOperator, z: Tensor, visible: Tensor, iterations: 
     -------
     Tensor of shape (N, E)
     """
-    if operator.values.numel() == 0:
+    if not operator.has_edges:
         return z
-    minus_S = torch.tensor([[0.0, -1.0]])
+    minus_S = -torch.arange(2.0, device=z.device).unsqueeze(0)
     hole = (~visible).to(z.dtype)
     current = z
     for _ in range(iterations):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -87,3 +88,15 @@ def step_generator(seed: int, step: int, device: torch.device) -> torch.Generato
     """A generator that depends on the seed and the step alone, so that a resumed run draws what the first would."""
     mixed = np.random.SeedSequence([seed, step]).generate_state(2, np.uint32)
     return torch.Generator(device).manual_seed(int(mixed[0]) << 31 ^ int(mixed[1]))
+
+
+@contextlib.contextmanager
+def seeded_draws(seed: int, step: int, device: torch.device, rank: int = 0) -> Iterator[None]:
+    """Give dropout its own draws, others in every process, and leave the global generators as they were."""
+    with torch.random.fork_rng([device] if device.type == "cuda" else []):
+        drawn = int(np.random.SeedSequence([seed, step, 3, *([rank] if rank else [])]).generate_state(1)[0])
+        torch.default_generator.manual_seed(drawn)
+        if device.type == "cuda":
+            with torch.cuda.device(device):
+                torch.cuda.manual_seed(drawn)
+        yield

@@ -2,70 +2,26 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import warnings
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from megae.training.checkpoint import FORMAT, VERSION, read_tensors, write_tensors
-from megae.training.hiding import HidingRates, hide, step_generator
+from megae.kernels import warm_up
+from megae.training.captured import CapturedStep
+from megae.training.hiding import HidingRates, hide, seeded_draws, step_generator
+from megae.training.interrupts import keeps_best
+from megae.training.parallel import replicated
 from megae.training.pool import GraphPool
 from megae.training.progress import make_progress
+from megae.training.resume import read_state, write_state
 from megae.training.schedule import Clock, average_decay, one_cycle
+from megae.training.settings import Outcome, Settings
 from megae.training.task import Exam, ImputationNetwork, exam_scores
 
-
-@dataclass(frozen=True)
-class Settings:
-    """How to train.
-
-    Parameters
-    ----------
-    batch_fraction : share of the graphs in one step
-    jitter : hiding rates are multiplied by a factor drawn from [1 - jitter, 1 + jitter] in each step
-    patience : evaluations without improvement before stopping, or None
-    """
-
-    max_steps: int
-    learning_rate: float
-    weight_decay: float
-    gamma: float
-    batch_fraction: float
-    decay: float
-    jitter: float
-    gradient_clip: float
-    eval_every: int
-    patience: int | None
-    time_budget: float | None
-    seed: int
-    verbose: int
-    what: str = "megae"
-    checkpoint: str | os.PathLike[str] | None = None
-    resume: bool = False
-    fingerprint: str = ""
-
-
-@dataclass
-class Outcome:
-    """What a run came to.
-
-    Parameters
-    ----------
-    history : list of {"step", "loss", "val_rmse", "entropy", "seconds"}
-    stopped : "steps", "time", "patience" or "interrupted"
-    """
-
-    best_step: int = 0
-    best_rmse: float = float("inf")
-    steps: int = 0
-    stopped: str = "steps"
-    seconds: float = 0.0
-    history: list[dict[str, float]] = field(default_factory=list)
+__all__ = ["Outcome", "Settings", "Trainer"]
 
 
 class Trainer:
@@ -73,11 +29,16 @@ class Trainer:
 
     Every draw depends on the seed and the step alone, so a run resumed from a checkpoint ends in the same bits.
 
+    Where the pool is shared among processes, each of them has a trainer like this. A step's hidden cells are drawn for
+    all of its graphs, the same everywhere; each process predicts its own rows of them. Sums behind the loss and the
+    scores run over all processes, gradients are summed, and the first process's clock counts, so that weights, best
+    step and end of training are the same in all. Only dropout draws differ, from process to process.
+
     Parameters
     ----------
     network : ImputationNetwork
     pool : GraphPool
-        ``observed`` may be narrowed by ``trainable``.
+        ``observed`` may be narrowed by ``trainable``. Its processes share the work.
     trainable : bool Tensor of shape (N, E)
         Observed cells that training may see and hide.
     column : int64 Tensor of shape (E,)
@@ -100,7 +61,7 @@ class Trainer:
     ) -> None:
         self.network, self.pool, self.trainable = network, pool, trainable
         self.column, self.rates, self.exam, self.weight = column, rates, exam, weight
-        self.settings = settings
+        self.settings, self.processes = settings, pool.processes
         self._rates = torch.as_tensor(rates.columns, dtype=torch.float32, device=pool.device)
         self.weights: list[Tensor] = [p for p in network.parameters() if p.requires_grad]
         self.average = [w.detach().clone() for w in self.weights]
@@ -109,8 +70,9 @@ class Trainer:
             self.weights,
             lr=settings.learning_rate,
             weight_decay=settings.weight_decay,
-            fused=pool.device.type == "cuda",
+            fused=pool.device.type in ("cpu", "cuda"),
         )
+        self._objective = replicated(network, pool.processes)
         self.outcome = Outcome()
         self.scores = np.empty(0)
         self.best_scores = np.empty(0)
@@ -118,40 +80,53 @@ class Trainer:
     def run(self) -> Outcome:
         """Train; leaves the best averaged weights in the network."""
         s, outcome = self.settings, self.outcome
-        first = self._resume()
+        one_step: Callable[[int, float], tuple[Tensor, Tensor]] = self._step
+        if CapturedStep.pays(self):
+            one_step = CapturedStep(self)
+        first = read_state(self)
+        if s.time_budget is not None:
+            warm_up(self.pool.device.type)
         clock = Clock(s.max_steps, s.time_budget, outcome.seconds)
         if first == 0:
             self._evaluate(0, 0.0, 0.0, clock)
-        with make_progress(s.verbose, s.what, s.max_steps) as progress:
+        with make_progress(s.verbose if self.processes.first else 0, s.what, s.max_steps) as progress:
             try:
                 for step in range(first, s.max_steps):
-                    if outcome.stopped == "patience" or self._out_of_time(clock):
+                    elapsed = self._elapsed(clock)
+                    if outcome.stopped == "patience" or (outcome.steps > 0 and self._out_of_time(elapsed)):
                         break
-                    loss, entropy = self._step(step, clock.progress(step))
+                    loss, entropy = one_step(step, clock.progress(step, elapsed))
                     outcome.steps = step + 1
                     if (step + 1) % s.eval_every == 0 or step + 1 == s.max_steps:
                         figures = self._evaluate(step + 1, float(loss), float(entropy), clock)
                         progress.report(figures, clock.remaining(step + 1))
-                        self._save(clock)
+                        write_state(self, clock.elapsed())
                     elif s.verbose:
                         progress.advance(step + 1, clock.remaining(step + 1))
                 if outcome.stopped == "time" and outcome.steps % s.eval_every:
                     self._evaluate(outcome.steps, float(loss), float(entropy), clock)
             except KeyboardInterrupt:
+                if self.processes.size > 1 or not keeps_best():  # other processes may have gone on to another step
+                    raise
                 outcome.stopped = "interrupted"
                 warnings.warn(
                     f"{s.what}: interrupted at step {outcome.steps}; keeping the best state so far, of step "
                     f"{outcome.best_step}",
                     stacklevel=2,
                 )
-        outcome.seconds = clock.elapsed()
+        outcome.seconds = self.processes.number_of_first(clock.elapsed())
         self._settle()
-        self._load_weights(self.best)
+        self.load_weights(self.best)
         self.network.eval()
         return outcome
 
-    def _out_of_time(self, clock: Clock) -> bool:
-        over = self.settings.time_budget is not None and clock.elapsed() >= self.settings.time_budget
+    def _elapsed(self, clock: Clock) -> float:
+        """Seconds so far, by the clock of the first process where anything depends on them."""
+        here = clock.elapsed()
+        return here if self.settings.time_budget is None else self.processes.number_of_first(here)
+
+    def _out_of_time(self, elapsed: float) -> bool:
+        over = self.settings.time_budget is not None and elapsed >= self.settings.time_budget
         if over:
             self.outcome.stopped = "time"
         return over
@@ -161,15 +136,19 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = one_cycle(progress, s.learning_rate)
         generator = step_generator(s.seed, step, self.pool.device)
-        batch = self.pool.take(self._chosen(step))
-        allowed = self.trainable if batch.nodes is None else self.trainable[torch.from_numpy(batch.nodes)]
+        chosen = self._chosen(step)
+        batch, nodes = self.pool.share(chosen), self.pool.nodes_of(chosen)
+        allowed = self.trainable if nodes is None else self.trainable[torch.from_numpy(nodes)]
         jitter = 1.0 + s.jitter * (2.0 * float(np.random.default_rng([s.seed, step, 1]).random()) - 1.0)
         hidden = hide(allowed, self.column, self._rates, self.rates.rows, generator, jitter)
+        if batch.rows is not None:
+            rows = torch.from_numpy(batch.rows)
+            allowed, hidden = allowed[rows], hidden[rows]
         self.network.train()
-        with _seeded(s.seed, step, self.pool.device):
-            loss, entropy = self.network.objective(batch, allowed, hidden, s.gamma)
+        with seeded_draws(s.seed, step, self.pool.device, self.processes.rank):
+            loss, entropy = self._objective(batch, allowed, hidden, s.gamma)
         self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()
+        (loss if self.processes.size == 1 else loss * self.processes.size).backward()
         torch.nn.utils.clip_grad_norm_(self.weights, s.gradient_clip)
         self.optimizer.step()
         with torch.no_grad():
@@ -192,10 +171,10 @@ class Trainer:
         score = float("nan")
         if self.exam is not None:
             current = [w.detach().clone() for w in self.weights]
-            self._load_weights(self.average)
+            self.load_weights(self.average)
             self.scores = exam_scores(self.network, self.exam, self.weight)
             score = float(self.scores.mean()) if self.scores.size else float("nan")
-            self._load_weights(current)
+            self.load_weights(current)
         figures = {"step": step, "loss": loss, "val_rmse": score, "entropy": entropy, "seconds": clock.elapsed()}
         if step > 0:
             outcome.history.append(figures)
@@ -229,72 +208,6 @@ class Trainer:
                 kept.copy_(now)
 
     @torch.no_grad()
-    def _load_weights(self, source: list[Tensor]) -> None:
+    def load_weights(self, source: list[Tensor]) -> None:
         for w, value in zip(self.weights, source, strict=True):
             w.copy_(value)
-
-    def _save(self, clock: Clock) -> None:
-        s, outcome = self.settings, self.outcome
-        if s.checkpoint is None:
-            return
-        tensors: dict[str, Tensor] = {}
-        for i, w in enumerate(self.weights):
-            state = self.optimizer.state[w]
-            tensors |= {f"weight.{i}": w, f"average.{i}": self.average[i], f"best.{i}": self.best[i]}
-            tensors |= {f"optimizer.{k}.{i}": v for k, v in state.items()}
-        write_tensors(
-            s.checkpoint,
-            tensors,
-            {
-                "format": FORMAT,
-                "version": VERSION,
-                "fingerprint": s.fingerprint,
-                "steps": outcome.steps,
-                "best_step": outcome.best_step,
-                "best_rmse": outcome.best_rmse,
-                "stopped": outcome.stopped,
-                "seconds": clock.elapsed(),
-                "history": outcome.history,
-                "scores": self.scores.tolist(),
-                "best_scores": self.best_scores.tolist(),
-            },
-        )
-
-    def _resume(self) -> int:
-        """Take up a checkpoint, if asked to and there is one; returns the step to go on from."""
-        s, outcome = self.settings, self.outcome
-        if s.checkpoint is None or not s.resume or not os.path.exists(s.checkpoint):
-            return 0
-        tensors, header = read_tensors(s.checkpoint, FORMAT, VERSION)
-        if header["fingerprint"] != s.fingerprint:
-            raise ValueError(
-                f"{s.checkpoint} was written by a run with other data or settings; pass another checkpoint path, or "
-                "resume=False to start over"
-            )
-        for name in ("best_step", "best_rmse", "steps", "stopped", "seconds", "history"):
-            setattr(outcome, name, header[name])
-        outcome.best_rmse = float("inf") if outcome.best_rmse is None else outcome.best_rmse
-        self.scores, self.best_scores = np.array(header["scores"]), np.array(header["best_scores"])
-        self._load_weights([tensors[f"weight.{i}"] for i in range(len(self.weights))])
-        for i, w in enumerate(self.weights):
-            self.average[i].copy_(tensors[f"average.{i}"])
-            self.best[i].copy_(tensors[f"best.{i}"])
-            prefix, suffix = "optimizer.", f".{i}"
-            self.optimizer.state[w] = {
-                k.removeprefix(prefix).removesuffix(suffix): v.to(w.device)
-                for k, v in tensors.items()
-                if k.startswith(prefix) and k.endswith(suffix)
-            }
-        return outcome.steps
-
-
-@contextlib.contextmanager
-def _seeded(seed: int, step: int, device: torch.device) -> Any:
-    """Give dropout its own draws and leave the global generators as they were."""
-    with torch.random.fork_rng([device] if device.type == "cuda" else []):
-        drawn = int(np.random.SeedSequence([seed, step, 3]).generate_state(1)[0])
-        torch.default_generator.manual_seed(drawn)
-        if device.type == "cuda":
-            with torch.cuda.device(device):
-                torch.cuda.manual_seed(drawn)
-        yield

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import sys
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -48,11 +49,13 @@ class LogLines(Silent):
         if figures["step"] < self._next:
             return
         self._next = int(figures["step"]) + max(1, self._total // 10)
-        shown = [figures[k] for k in ("loss", "val_rmse", "entropy")]
-        logger.info(
-            "%s step %d/%d loss %.4g validation RMSE %.4g entropy %.3f, %.0f s left",
-            *(self._what, figures["step"], self._total, *shown, remaining),
-        )
+        shown = [f"loss {figures['loss']:.4g}"]
+        if not math.isnan(figures["val_rmse"]):
+            shown.append(f"validation RMSE {figures['val_rmse']:.4g}")
+        if "entropy" in figures:
+            shown.append(f"entropy {figures['entropy']:.3f}")
+        left = f", {remaining:.0f} s left" if math.isfinite(remaining) else ""
+        logger.info("%s step %d/%d %s%s", self._what, figures["step"], self._total, " ".join(shown), left)
 
 
 class LiveBar(Silent):
@@ -86,7 +89,9 @@ class LiveBar(Silent):
         self._bar.update(self._task, completed=step, left=_clock(remaining))
 
     def report(self, figures: dict[str, float], remaining: float) -> None:
-        shown: dict[str, Any] = {k: f"{figures[k]:.4f}" for k in ("loss", "val_rmse", "entropy")}
+        shown: dict[str, Any] = {k: f"{figures[k]:.4f}" for k in ("loss", "val_rmse", "entropy") if k in figures}
+        if math.isnan(figures["val_rmse"]):
+            shown["val_rmse"] = "-"
         self._bar.update(self._task, completed=figures["step"], left=_clock(remaining), **shown)
 
 

@@ -8,17 +8,24 @@ from collections.abc import Iterator
 
 import torch
 
+from megae.training.distributed import current, local_rank, sends_from_gpus
+
 
 def pick_device(device: str) -> torch.device:
-    """``auto`` is the GPU where there is one."""
+    """``auto`` is the GPU where there is one; of several processes on a machine, each gets a GPU of its own.
+
+    Processes whose group has no nccl take the CPU.
+    """
     if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        return pick_device("cuda") if torch.cuda.is_available() and sends_from_gpus() else torch.device("cpu")
     try:
         chosen = torch.device(device)
     except RuntimeError as error:
         raise ValueError(f"device must be 'auto', 'cpu', 'cuda' or 'cuda:N', got {device!r}") from error
     if chosen.type == "cuda" and not torch.cuda.is_available():
         raise ValueError(f"device {device!r} was asked for, but torch sees no CUDA GPU; use 'auto' or 'cpu'")
+    if chosen.type == "cuda" and chosen.index is None and current().size > 1:
+        return torch.device("cuda", local_rank() % torch.cuda.device_count())
     return chosen
 
 

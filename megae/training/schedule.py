@@ -40,12 +40,13 @@ class Clock:
     def elapsed(self) -> float:
         return self.spent + time.monotonic() - self._start
 
-    def progress(self, step: int) -> float:
-        """Share of the run behind us, in [0, 1]."""
+    def progress(self, step: int, elapsed: float | None = None) -> float:
+        """Share of the run behind us, in [0, 1]; ``elapsed`` replaces the clock's own reading."""
         by_steps = step / max(1, self.max_steps)
         if self.time_budget is None:
             return min(1.0, by_steps)
-        return min(1.0, max(by_steps, self.elapsed() / max(self.time_budget, 1e-9)))
+        spent = self.elapsed() if elapsed is None else elapsed
+        return min(1.0, max(by_steps, spent / max(self.time_budget, 1e-9)))
 
     def remaining(self, step: int) -> float:
         """Seconds left, by what the steps so far took."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,24 +61,36 @@ class ImputationNetwork(nn.Module):
         return self.head(raw), codes
 
     def objective(self, batch: GraphBatch, allowed: Tensor, hidden: Tensor, gamma: float) -> tuple[Tensor, Tensor]:
-        """L_R - gamma L_S on the ``hidden`` among the ``allowed`` cells, and L_S alone."""
+        """L_R - gamma L_S on the ``hidden`` among the ``allowed`` cells, and L_S alone.
+
+        Where a batch is shared among processes both are those of the whole batch; the gradient is that of this
+        process's part, see :class:`megae.training.distributed.Processes`.
+        """
         values, codes = self(batch, allowed & ~hidden)
-        loss = self.head.loss(values, batch.values, hidden)
-        entropy = torch.stack([latent_entropy(Z, batch.graph, batch.n_graphs) for Z in codes]).mean()
+        loss = self.head.loss(values, batch.values, hidden, batch.total)
+        within, across = batch.total_within, batch.total_across
+        entropy = torch.stack([latent_entropy(Z, batch.graph, batch.n_graphs, within, across) for Z in codes]).mean()
         return (loss - gamma * entropy if gamma else loss), entropy.detach()
 
-    @torch.no_grad()
     def predict(self, pool: GraphPool, visible: Tensor, max_nodes: int = 32_768) -> Tensor:
         """Standardised values (N, E) for all nodes of a pool, a few graphs at a time."""
+        return pool.gather([(batch, values) for batch, values, _ in self.at_rest(pool, visible, max_nodes)])
+
+    def latent(self, pool: GraphPool, visible: Tensor, max_nodes: int = 32_768) -> Tensor:
+        """Latent codes Z^(2) of all wavelet blocks side by side, (N, blocks * M * b), for all nodes of a pool."""
+        parts = self.at_rest(pool, visible, max_nodes)
+        return pool.gather([(batch, torch.cat([Z.flatten(1) for Z in codes], dim=1)) for batch, _, codes in parts])
+
+    def at_rest(
+        self, pool: GraphPool, visible: Tensor, max_nodes: int = 32_768
+    ) -> Iterator[tuple[GraphBatch, Tensor, list[Tensor]]]:
+        """Values and latent codes of this process's share of a pool, a few graphs at a time, out of training."""
         was_training = self.training
         self.eval()
-        parts = []
-        for chosen in pool.chunks(max_nodes):
-            batch = pool.take(chosen)
-            rows = slice(int(pool.ptr[chosen[0]]), int(pool.ptr[chosen[-1] + 1]))
-            parts.append(self(batch, visible[rows])[0])
+        with torch.no_grad():
+            for batch in pool.shares(max_nodes):
+                yield batch, *self(batch, batch.of_pool(visible))
         self.train(was_training)
-        return torch.cat(parts)
 
 
 def exam_errors(values: Tensor, exam: Exam, weight: np.ndarray) -> np.ndarray:
@@ -88,15 +100,20 @@ def exam_errors(values: Tensor, exam: Exam, weight: np.ndarray) -> np.ndarray:
 
 
 def exam_scores(network: ImputationNetwork, exam: Exam, weight: np.ndarray) -> np.ndarray:
-    """RMSE of each graph over the hidden cells of all its copies, for the graphs that hide any; float64."""
-    values = network.predict(exam.pool, exam.visible)
+    """RMSE of each graph over the hidden cells of all its copies, for the graphs that hide any; float64.
+
+    Processes that share the exam sum their squares before the root, so that all of them get the same scores.
+    """
     whole = exam.pool.whole
-    scale = torch.as_tensor(weight, dtype=values.dtype, device=values.device)
-    squares = ((values - whole.values) * scale * exam.hidden).double().square().sum(dim=1)
+    scale = torch.as_tensor(weight, dtype=whole.values.dtype, device=whole.values.device)
     n = whole.n_graphs // exam.copies
     original = whole.graph % n
-    total = squares.new_zeros(n).index_add_(0, original, squares)
-    count = squares.new_zeros(n).index_add_(0, original, exam.hidden.sum(dim=1).double())
+    total = torch.zeros(n, dtype=torch.float64, device=whole.values.device)
+    for batch, values, _ in network.at_rest(exam.pool, exam.visible):
+        squares = ((values - batch.values) * scale * batch.of_pool(exam.hidden)).double().square().sum(dim=1)
+        total.index_add_(0, batch.of_pool(original), squares)
+    total = exam.pool.processes.total(total)
+    count = torch.zeros_like(total).index_add_(0, original, exam.hidden.sum(dim=1).double())
     asked = count > 0
     return (total[asked] / count[asked]).sqrt().cpu().numpy()
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 
 import numpy as np
 import pytest
 import torch
 from training_cases import CPU, graphs, trainer, weights
 
-from megae.training.loop import _seeded
+from megae.training import loop
+from megae.training.hiding import seeded_draws
 from megae.training.pool import GraphPool
 from megae.training.schedule import average_decay, one_cycle
 from megae.training.task import exam_errors, exam_rmse, rms
@@ -150,12 +152,26 @@ def test_interrupt_keeps_the_best_state_and_warns(monkeypatch):
     assert not t.network.training
 
 
-def test_time_budget_ends_the_run_and_still_judges_the_last_step():
-    t, _ = trainer(max_steps=10**6, eval_every=10**5, time_budget=0.5)
+def test_time_budget_ends_the_run_and_still_judges_the_last_step(ticking):
+    t, _ = trainer(max_steps=200, eval_every=150, time_budget=600.0)
     outcome = t.run()
     assert outcome.stopped == "time"
-    assert 0.5 <= outcome.seconds < 3.0
-    assert outcome.history[-1]["step"] == outcome.steps > 0
+    assert outcome.seconds >= 600
+    assert 0 < outcome.steps < 15
+    assert [h["step"] for h in outcome.history] == [outcome.steps]
+
+
+def test_the_shortest_budget_is_worth_one_step_and_compiling_is_not_charged(monkeypatch):
+    began = []
+    monkeypatch.setattr(loop, "warm_up", lambda kind: began.append((kind, time.monotonic())))
+    clock = loop.Clock
+    monkeypatch.setattr(loop, "Clock", lambda *args: began.append(clock(*args)) or began[-1])
+    t, _ = trainer(max_steps=10, eval_every=5, time_budget=1e-9)
+    outcome = t.run()
+    assert (outcome.stopped, outcome.steps) == ("time", 1)
+    assert outcome.history[-1]["step"] == 1
+    assert began[0][0] == "cpu"
+    assert began[0][1] <= began[1]._start
 
 
 def test_every_graph_is_dealt_out_once_per_pass():
@@ -295,13 +311,13 @@ def test_dropout_draws_do_not_touch_the_global_generators(monkeypatch):
     torch.manual_seed(3)
     seeded.clear()
     before = torch.get_rng_state()
-    with _seeded(0, 1, CPU):
+    with seeded_draws(0, 1, CPU):
         a = torch.rand(4)
     assert torch.equal(torch.get_rng_state(), before)
     assert seeded == []
-    with _seeded(0, 1, CPU):
+    with seeded_draws(0, 1, CPU):
         assert torch.equal(torch.rand(4), a)
-    with _seeded(0, 2, CPU):
+    with seeded_draws(0, 2, CPU):
         assert not torch.equal(torch.rand(4), a)
 
 

@@ -73,6 +73,17 @@ def test_log_lines_one_per_tenth(caplog):
         assert text in first
 
 
+def test_methods_without_validation_show_no_figure_for_it(caplog, terminal):
+    blind = {**FIGURES, "val_rmse": float("nan")}
+    with caplog.at_level(logging.INFO, logger="megae"):
+        LogLines("mice", 10).report(blind, 3.0)
+    with contextlib.redirect_stderr(terminal), make_progress(1, "mice", 10) as bar:
+        bar.report(blind, 3.0)
+    assert "nan" not in caplog.text
+    assert "loss 0.1234" in caplog.text
+    assert "nan" not in terminal.getvalue()
+
+
 @pytest.mark.parametrize("n_jobs", [1, 2, 3, -1])
 def test_threads_are_set_and_put_back(n_jobs):
     before = torch.get_num_threads()
@@ -108,3 +119,9 @@ def test_devices():
     if not torch.cuda.is_available():
         with pytest.raises(ValueError, match="torch sees no CUDA GPU; use 'auto' or 'cpu'"):
             pick_device("cuda")
+
+
+def test_a_line_says_nothing_of_a_time_that_is_not_known(caplog):
+    with caplog.at_level("INFO", logger="megae"):
+        LogLines("svd", 10).report({"step": 1, "loss": 0.5, "val_rmse": float("nan")}, float("nan"))
+    assert [record.getMessage() for record in caplog.records] == ["svd step 1/10 loss 0.5"]
