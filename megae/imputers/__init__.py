@@ -3,11 +3,14 @@
 Constants
     :class:`ZeroImputer`, :class:`MeanImputer`, :class:`MedianImputer`, :class:`GraphMeanImputer`
 Rows alone
-    :class:`KNNImputer`
+    :class:`KNNImputer`, :class:`SVDImputer`, :class:`MICEImputer`, :class:`MissForestImputer`, :class:`GAINImputer`,
+    :class:`OTImputer`, :class:`MIRACLEImputer`
 The graph, nothing learnt
-    :class:`FeaturePropagationImputer`
+    :class:`FeaturePropagationImputer`, :class:`PCFIImputer`
 The graph, learnt
-    :class:`MEGAEImputer`
+    :class:`GRAPEImputer` (rows and columns are its graph), :class:`GDNImputer`, :class:`GCMCImputer`,
+    :class:`SRMGCNNImputer`, :class:`VGAEImputer`, :class:`GraphVAEImputer`, :class:`MolGANImputer`,
+    :class:`InvMLPImputer`, :class:`InvGCNImputer`, :class:`MEGAEImputer`
 
 ``REGISTRY`` maps the name of a method to its class, :func:`get_imputer` makes one by name.
 """
@@ -19,11 +22,26 @@ from typing import Any
 
 from megae.imputers.base import GraphImputer
 from megae.imputers.feature_propagation import FeaturePropagationImputer
+from megae.imputers.gain import GAINImputer
+from megae.imputers.gc_mc import GCMCImputer
+from megae.imputers.gdn import GDNImputer
+from megae.imputers.grape import GRAPEImputer
 from megae.imputers.graph_mean import GraphMeanImputer
+from megae.imputers.graphvae import GraphVAEImputer
+from megae.imputers.inverse import InvGCNImputer, InvMLPImputer
 from megae.imputers.knn import KNNImputer
 from megae.imputers.mean import MeanImputer
 from megae.imputers.median import MedianImputer
 from megae.imputers.megae import MEGAEImputer
+from megae.imputers.mice import MICEImputer
+from megae.imputers.miracle import MIRACLEImputer
+from megae.imputers.missforest import MissForestImputer
+from megae.imputers.molgan import MolGANImputer
+from megae.imputers.ot import OTImputer
+from megae.imputers.pcfi import PCFIImputer
+from megae.imputers.srmgcnn import SRMGCNNImputer
+from megae.imputers.svd import SVDImputer
+from megae.imputers.vgae import VGAEImputer
 from megae.imputers.zero import ZeroImputer
 
 REGISTRY: dict[str, type[GraphImputer]] = {
@@ -32,7 +50,23 @@ REGISTRY: dict[str, type[GraphImputer]] = {
     "median": MedianImputer,
     "graph-mean": GraphMeanImputer,
     "knn": KNNImputer,
+    "svd": SVDImputer,
+    "mice": MICEImputer,
+    "missforest": MissForestImputer,
     "feature-propagation": FeaturePropagationImputer,
+    "pcfi": PCFIImputer,
+    "gain": GAINImputer,
+    "ot": OTImputer,
+    "miracle": MIRACLEImputer,
+    "vgae": VGAEImputer,
+    "grape": GRAPEImputer,
+    "gdn": GDNImputer,
+    "gc-mc": GCMCImputer,
+    "srmgcnn": SRMGCNNImputer,
+    "graphvae": GraphVAEImputer,
+    "molgan": MolGANImputer,
+    "inv-mlp": InvMLPImputer,
+    "inv-gcn": InvGCNImputer,
     "megae": MEGAEImputer,
 }
 
@@ -55,12 +89,28 @@ def get_imputer(name: str, **kw: Any) -> GraphImputer:
 __all__ = [
     "REGISTRY",
     "FeaturePropagationImputer",
+    "GAINImputer",
+    "GCMCImputer",
+    "GDNImputer",
+    "GRAPEImputer",
     "GraphImputer",
     "GraphMeanImputer",
+    "GraphVAEImputer",
+    "InvGCNImputer",
+    "InvMLPImputer",
     "KNNImputer",
     "MEGAEImputer",
+    "MICEImputer",
+    "MIRACLEImputer",
     "MeanImputer",
     "MedianImputer",
+    "MissForestImputer",
+    "MolGANImputer",
+    "OTImputer",
+    "PCFIImputer",
+    "SRMGCNNImputer",
+    "SVDImputer",
+    "VGAEImputer",
     "ZeroImputer",
     "get_imputer",
 ]

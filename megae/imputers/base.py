@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, Self
+from numbers import Real
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,9 +31,29 @@ class GraphImputer(TransformerMixin, BaseEstimator):
 
     Parameters every subclass has: ``column_types``, ``clip``, ``fallback``, ``n_neighbors``,
     ``unknown_nodes``. A method that looks at rows alone sets ``_uses_graph = False``: no kNN graph is built
-    for it where none is given.
+    for it where none is given. ``kind`` says what a method goes by: "statistical" (the table alone, no network),
+    "learning" (a network on the table alone) or "graph". ``inductive`` is False where the method by its paper completes
+    the one table it was given; new rows then need a step of their own, which its class describes.
+
+    Beside those a method has ``random_state`` where it draws, ``device`` where it computes with torch, ``verbose``
+    where there is something to wait for, and ``time_budget`` (seconds, above 0) where it can end early with a fill that
+    means something. The exceptions, by their names in the registry:
+
+    ================================== ================ ========== =========== ===============
+    names                              ``random_state`` ``device`` ``verbose`` ``time_budget``
+    ================================== ================ ========== =========== ===============
+    zero, mean, median, graph-mean     nothing drawn    CPU        at once     at once
+    feature-propagation                nothing drawn    CPU        at once     fixed steps
+    knn                                yes              CPU        yes         half is no fill
+    svd, mice, missforest, pcfi        yes              CPU        yes         yes
+    all others                         yes              yes        yes         yes
+    ================================== ================ ========== =========== ===============
+
+    "CPU" methods compute with numpy, scipy and scikit-learn. With a budget, figures depend on the machine's speed.
     """
 
+    kind: ClassVar[str] = "statistical"
+    inductive: ClassVar[bool] = True
     _uses_graph = True
 
     column_types: Any
@@ -86,6 +107,7 @@ class GraphImputer(TransformerMixin, BaseEstimator):
         -------
         self
         """
+        check_time_budget(getattr(self, "time_budget", None))
         graphs, _ = self._read(X, graph, reset=True)
         more = [] if validation is None else self._read(validation, None, reset=False)[0]
         self._fit(self._usable(graphs), self._usable(more))
@@ -296,6 +318,18 @@ class GraphImputer(TransformerMixin, BaseEstimator):
         if is_graph_collection(X):
             return [_with_x(g, t.restore(c)) for g, t, c in zip(X, tables, cells, strict=True)]
         return tables[0].restore(cells[0])
+
+
+def check_time_budget(seconds: float | None) -> None:
+    """Refuse a time budget in which nothing can be learnt.
+
+    Parameters
+    ----------
+    seconds : float or None
+        None is no limit.
+    """
+    if seconds is not None and not (isinstance(seconds, Real) and seconds > 0):
+        raise ValueError(f"time_budget must be a number of seconds above 0, or None for no limit, got {seconds!r}")
 
 
 def _holds_graphs(X: Any) -> bool:

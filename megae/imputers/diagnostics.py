@@ -54,10 +54,12 @@ def describe(
         notes.append("too few observed cells to set any aside: nothing is known about the error")
     best_simple = min(rmse["mean"], rmse["propagation"])
     if rmse["megae"] >= best_simple:
-        name = "the column mean" if rmse["mean"] <= rmse["propagation"] else "feature propagation"
+        name, simple = "feature propagation around the column means", "FeaturePropagationImputer(center=True)"
+        if rmse["mean"] <= rmse["propagation"]:
+            name, simple = "the column mean", "it"
         notes.append(
-            f"the model does not help: held-out RMSE {rmse['megae']:.4g}, {name} has {best_simple:.4g}; consider the "
-            "simpler method"
+            f"the model does not help: held-out RMSE {rmse['megae']:.4g}, {name} has {best_simple:.4g}; consider "
+            f"{simple}"
         )
     if rmse["megae"] >= rmse.get("graph_free", np.inf):
         notes.append(f"the graph does not help: held-out RMSE {rmse['megae']:.4g}, without it {rmse['graph_free']:.4g}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,9 +21,14 @@ class FeaturePropagationImputer(GraphImputer):
         x^{(t+1)}_{\text{hole}} = (D^{-1/2} A D^{-1/2} x^{(t)})_{\text{hole}}, \quad
         x^{(t+1)}_{\text{observed}} = x_{\text{observed}}
 
-    The iteration descends to the fill of least Dirichlet energy. Edge weights count. A hole that no observed
-    value of its column reaches in ``num_iterations`` steps (a component, or an isolated node, that shows
-    nothing of that column) gets the mean of the training data. Nothing else is learnt.
+    The iteration descends to the fill of least Dirichlet energy. Nothing is learnt but the means of the training data.
+
+    Deviations
+    ----------
+    - A hole that no observed value of its column reaches in ``num_iterations`` steps (a component, or an isolated node,
+      that shows nothing of that column) gets the mean of the training data; the paper leaves it at zero.
+    - Edge weights count; the paper's graphs have none.
+    - ``center=True``, below, is ours; the default is the paper's.
 
     Parameters
     ----------
@@ -47,6 +52,8 @@ class FeaturePropagationImputer(GraphImputer):
     >>> FeaturePropagationImputer().fit_transform(X, graph=ring).ravel()
     array([1., 2., 3., 2.])
     """
+
+    kind: ClassVar[str] = "graph"
 
     mean_: np.ndarray
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import torch
+from torch_geometric.data import Data
 
 from megae.columns import Column
 from megae.graphs import to_adjacency
@@ -19,9 +20,11 @@ from megae.models import FilterBank
 from megae.models.filters import make_frame, polynomial_quality
 from megae.spectral import Frame
 from megae.training.checkpoint import fingerprint
+from megae.training.distributed import ALONE, Processes, reaching_others
 from megae.training.hiding import HidingRates
 from megae.training.holdout import Division, HeldOut
 from megae.training.loop import Outcome, Settings, Trainer
+from megae.training.parts import PartPool
 from megae.training.pool import GraphPool
 from megae.training.task import Exam, ImputationNetwork
 
@@ -38,6 +41,7 @@ class Learner:
     rates : HidingRates
     shift, scale, unit : ndarray of shape (E,)
         See :func:`megae.imputers.build.standardisation`.
+    processes : those that train the same network on the same data, each its share
     """
 
     config: Mapping[str, Any]
@@ -53,6 +57,7 @@ class Learner:
     device: torch.device
     verbose: int
     resume: bool
+    processes: Processes = ALONE
 
     @cached_property
     def _frame(self) -> Frame:
@@ -76,15 +81,21 @@ class Learner:
         """Held-out cells on the device, ready to be predicted."""
         if held is None:
             return None
-        pool = GraphPool(held.graphs, self.shift, self.scale, self.device, use_graph)
+        pool = self._pool(held.graphs, use_graph)
         return Exam(pool, held.visible.to(self.device), held.hidden.to(self.device), held.copies)
+
+    def _pool(self, graphs: Sequence[Data], use_graph: bool) -> GraphPool:
+        return GraphPool(graphs, self.shift, self.scale, self.device, use_graph, self.processes)
 
     def train(
         self, use_graph: bool, time_budget: float | None, checkpoint: str | os.PathLike[str] | None, what: str
     ) -> tuple[ImputationNetwork, Outcome]:
         """Train a fresh network; the best weights are in it afterwards."""
         c = self.config
-        pool = GraphPool(self.division.train, self.shift, self.scale, self.device, use_graph)
+        pool, trainable = self._pool(self.division.train, use_graph), self.division.trainable
+        if c.get("partitions") is not None:
+            parts = PartPool(pool, c["partitions"], self.seed)
+            pool, trainable = parts, trainable[torch.from_numpy(parts.order)]
         network = build_network(
             c,
             self.columns,
@@ -117,10 +128,12 @@ class Learner:
             resume=self.resume,
             fingerprint="" if checkpoint is None else self._fingerprint(pool, exam, use_graph),
         )
-        trainable = self.division.trainable.to(self.device)
         column = column_of(self.columns).to(self.device)
-        trainer = Trainer(network, pool, trainable, column, self.rates, exam, self.scale / self.unit, settings)
-        return network, trainer.run()
+        trainer = Trainer(
+            network, pool, trainable.to(self.device), column, self.rates, exam, self.scale / self.unit, settings
+        )
+        with reaching_others():
+            return network, trainer.run()
 
     def _fingerprint(self, pool: GraphPool, exam: Exam | None, use_graph: bool) -> str:
         """A digest of all that the weights depend on."""

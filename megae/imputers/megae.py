@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import os
 import warnings
-from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 from torch_geometric.data import Data
 
-from megae.columns import Column
+from megae.columns import Column, usable_columns
 from megae.imputers.base import GraphImputer
 from megae.imputers.build import column_of, seed_from, standardisation
 from megae.imputers.diagnostics import describe, held_out_rmse, simple_methods
 from megae.imputers.learner import Learner
 from megae.imputers.presets import OVERRIDES, resolve
 from megae.imputers.uncertainty import Calibration
+from megae.training.checkpoint import fingerprint
+from megae.training.distributed import current
 from megae.training.hiding import HidingRates, rates_like_holes
 from megae.training.holdout import MANY_GRAPHS, divide, rebuilt_knn
 from megae.training.pool import GraphPool
@@ -54,6 +55,12 @@ class MEGAEImputer(GraphImputer):
         None takes the preset's value.
     propagation : int or None
         Iterations of feature propagation in front of the network, where it learns from few graphs.
+    partitions : int or None
+        On one large graph: cut it into so many parts and train each step on a share ``batch_fraction`` of them, which
+        takes that share of the time and the memory. This is approximate: within a step the edges between parts are
+        missing (those that stay keep the weight of the whole graph's degrees), so filters see less of the graph than
+        they do in the end. Judging, calibrating and filling always use the whole graph. None trains on the whole graph,
+        exactly.
     max_steps : int or None
         Training steps.
     patience : int or None
@@ -108,6 +115,9 @@ class MEGAEImputer(GraphImputer):
     ((40, 2), False)
     """
 
+    kind: ClassVar[str] = "graph"
+    shares_work: ClassVar[bool] = True
+
     def __init__(
         self,
         *,
@@ -127,6 +137,7 @@ class MEGAEImputer(GraphImputer):
         weight_decay: float | None = None,
         batch_fraction: float | None = None,
         propagation: int | None = None,
+        partitions: int | None = None,
         max_steps: int | None = None,
         patience: int | None = None,
         time_budget: float | None = None,
@@ -169,6 +180,7 @@ class MEGAEImputer(GraphImputer):
         self.weight_decay = weight_decay
         self.batch_fraction = batch_fraction
         self.propagation = propagation
+        self.partitions = partitions
         self.max_steps = max_steps
         self.patience = patience
         self.time_budget = time_budget
@@ -194,6 +206,10 @@ class MEGAEImputer(GraphImputer):
         resume: bool = False,
     ) -> Self:
         """Train on observed cells, hiding some of them again in every step.
+
+        Where a ``torch.distributed`` group is initialised, its processes train one model together: all of them call
+        ``fit`` with the same data, and end with the same model. So it is with ``transform`` and the other methods that
+        fill. The first process alone writes files and warns. See ``docs/distributed.md``.
 
         Parameters
         ----------
@@ -231,7 +247,16 @@ class MEGAEImputer(GraphImputer):
         overrides = {k: getattr(self, k) for k in OVERRIDES}
         self.config_ = resolve(self.preset, len(graphs) < MANY_GRAPHS, tuple(graphs[0].x.shape), overrides)
         self._check_parameters()
-        self.seed_ = seed_from(self.random_state)
+        if self.partitions is not None and len(graphs) >= MANY_GRAPHS:
+            raise ValueError(
+                f"partitions is for one large graph, but these are {len(graphs)}, of which each step takes a share as "
+                "it is; leave partitions out, and lower batch_fraction for smaller steps"
+            )
+        processes = current()
+        if processes.size > 1:
+            data = (t for g in [*graphs, *validation] for t in (g.x, g.edge_index, g.edge_weight))
+            processes.agree(fingerprint(self._settings(), *data))
+        self.seed_ = int(processes.number_of_first(seed_from(self.random_state)))
         device = pick_device(self.device)
         columns = self._seen_columns()
         cells = [g.x.numpy()[:, [c.start for c in columns]] for g in [*graphs, *validation]]
@@ -261,15 +286,24 @@ class MEGAEImputer(GraphImputer):
             device=device,
             verbose=self.verbose,
             resume=resume,
+            processes=processes,
         )
         with threads(self.n_jobs, self._work(graphs)):
             self._learn(learner, checkpoint)
+
+    def _settings(self) -> dict[str, Any]:
+        """What all processes that train together must have in common."""
+        apart = {"device", "n_jobs", "random_state", "verbose"}
+        return {k: repr(v) for k, v in self.get_params(deep=False).items() if k not in apart}
 
     def _check_parameters(self) -> None:
         for name in ("max_steps", "bands", "order", "hidden", "band_width", "blocks"):
             value = self.config_[name]
             if not isinstance(value, (int, np.integer)) or value < 1:
                 raise ValueError(f"{name} must be an integer and at least 1, got {value!r}")
+        parts = self.partitions
+        if parts is not None and (not isinstance(parts, (int, np.integer)) or parts < 2):
+            raise ValueError(f"partitions must be None or an integer and at least 2, got {parts!r}")
         if self.unit not in ("range", "std"):
             raise ValueError(f"unit must be 'range' or 'std', got {self.unit!r}")
         fractions = (self.validation_fraction, self.calibration_fraction)
@@ -301,13 +335,13 @@ class MEGAEImputer(GraphImputer):
             twin, _ = learner.train(False, left, beside, "graph-free twin")
             rmse["graph_free"] = held_out_rmse(twin, learner.exam(learner.division.calibration, False), weight)
         self.diagnostics_ = describe(rmse, outcome, judge, self.unit, learner.quality)
-        for note in self.diagnostics_["warnings"]:
+        for note in self.diagnostics_["warnings"] if learner.processes.first else []:
             warnings.warn(note, stacklevel=5)
 
     def _work(self, graphs: list[Data]) -> int:
         """Numbers in one layer of the network in one training step."""
         c = self.config_
-        share = c["batch_fraction"] if len(graphs) >= MANY_GRAPHS else 1.0
+        share = c["batch_fraction"] if len(graphs) >= MANY_GRAPHS or c.get("partitions") is not None else 1.0
         return int(sum(g.x.shape[0] for g in graphs) * share) * max(c["hidden"], graphs[0].x.shape[1])
 
     def _fill(self, graphs: list[Data]) -> list[np.ndarray]:
@@ -319,9 +353,28 @@ class MEGAEImputer(GraphImputer):
         device = pick_device(self.device)
         network = self.network_.to(device)
         with threads(self.n_jobs, self._work(graphs)):
-            pool = GraphPool(graphs, self.mean_, self.scale_, device, self.use_graph)
+            pool = GraphPool(graphs, self.mean_, self.scale_, device, self.use_graph, current())
             z = network.predict(pool, pool.whole.observed).double().cpu().numpy()
         return z * self.scale_ + self.mean_, pool
+
+    def latent_codes(self, X: Any, *, graph: Any = None) -> list[np.ndarray]:
+        """The latent code of every node: Z^(2) of all bands, and of all wavelet blocks, side by side.
+
+        Parameters
+        ----------
+        X, graph : as in :meth:`transform`
+
+        Returns
+        -------
+        list of ndarrays of shape (N_i, H), one per graph; one for a table
+        """
+        check_is_fitted(self)
+        graphs, _ = self._read(X, graph, reset=False)
+        device = pick_device(self.device)
+        with threads(self.n_jobs, self._work(graphs)):
+            pool = GraphPool(self._usable(graphs), self.mean_, self.scale_, device, self.use_graph, current())
+            Z = self.network_.to(device).latent(pool, pool.whole.observed).cpu().numpy()
+        return np.split(Z, pool.ptr[1:-1])
 
     def intervals(self, X: Any, *, graph: Any = None, coverage: float = 0.9) -> tuple[Any, Any]:
         """Prediction intervals by split-conformal calibration.
@@ -387,7 +440,7 @@ class MEGAEImputer(GraphImputer):
         return draws
 
     def _seen_columns(self) -> list[Column]:
-        return _renumbered(self.columns_, self.usable_)
+        return usable_columns(self.columns_, self.usable_)
 
     @property
     def _numeric(self) -> np.ndarray:
@@ -402,10 +455,14 @@ class MEGAEImputer(GraphImputer):
         return self.calibration_
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted imputer to one safetensors file with a JSON header; no pickle."""
+        """Write the fitted imputer to one safetensors file with a JSON header; no pickle.
+
+        Of the processes of a ``torch.distributed`` group the first alone writes.
+        """
         from megae.imputers.persistence import save_imputer
 
-        save_imputer(self, path)
+        if current().first:
+            save_imputer(self, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -413,15 +470,3 @@ class MEGAEImputer(GraphImputer):
         from megae.imputers.persistence import load_imputer
 
         return load_imputer(cls, path)
-
-
-def _renumbered(columns: list[Column], usable: np.ndarray) -> list[Column]:
-    """The columns that have any data, numbered as they lie in the matrix a method sees."""
-    kept = []
-    start = 0
-    for column in columns:
-        if usable[column.start]:
-            width = column.stop - column.start
-            kept.append(replace(column, start=start, stop=start + width))
-            start += width
-    return kept

@@ -103,5 +103,6 @@ OVERRIDES = (
     "propagation",
     "max_steps",
     "patience",
+    "partitions",
 )
-"""Constructor arguments that override an entry of the preset."""
+"""Constructor arguments that override an entry of the preset, or add one that no preset has."""

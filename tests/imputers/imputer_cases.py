@@ -13,7 +13,24 @@ from torch_geometric.data import Data
 
 from megae.imputers import REGISTRY, GraphImputer, get_imputer
 
-SMALL: dict[str, dict[str, Any]] = {"megae": {"max_steps": 5, "hidden": 16}}
+SMALL: dict[str, dict[str, Any]] = {
+    "mice": {"n_imputations": 2, "max_iter": 2},
+    "svd": {"max_iter": 20},
+    "missforest": {"n_estimators": 2, "max_iter": 3},
+    "megae": {"max_steps": 5, "hidden": 16},
+    "vgae": {"max_steps": 5},
+    "grape": {"max_steps": 5, "hidden": 8},
+    "gdn": {"max_steps": 5, "hidden": 16},
+    "gc-mc": {"max_steps": 5, "hidden": 16, "code": 8, "levels": 5},
+    "srmgcnn": {"max_steps": 5, "diffusion_steps": 2, "features": 8},
+    "graphvae": {"max_steps": 3, "max_nodes": 12, "latent": 4},
+    "gain": {"max_steps": 5},
+    "ot": {"max_steps": 5, "visits": 2},
+    "miracle": {"max_steps": 5, "baseline": "mean", "sweeps": 2},
+    "molgan": {"max_steps": 2, "max_nodes": 12, "n_critic": 1},
+    "inv-mlp": {"max_steps": 5, "hidden": 8, "diagnose": False},
+    "inv-gcn": {"max_steps": 5, "hidden": 8, "diagnose": False},
+}
 
 
 def make(name: str, **kw: Any) -> GraphImputer:

@@ -39,6 +39,20 @@ def test_unknown_name_suggests_a_near_one():
         get_imputer("graph_means")
 
 
+NONE_OF_THEM = {"zero", "mean", "median", "graph-mean", "feature-propagation"}
+LACKING = {
+    "random_state": NONE_OF_THEM,
+    "verbose": NONE_OF_THEM,
+    "time_budget": NONE_OF_THEM | {"knn"},
+    "device": NONE_OF_THEM | {"knn", "svd", "mice", "missforest", "pcfi"},
+}
+
+
+@pytest.mark.parametrize("parameter", LACKING)
+def test_parameters_are_common_but_for_the_exceptions_that_the_base_lists(parameter):
+    assert {name for name in REGISTRY if parameter not in make(name).get_params()} == LACKING[parameter]
+
+
 def test_constructor_stores_arguments_untouched(name):
     imputer = make(name)
     for key, value in imputer.get_params().items():

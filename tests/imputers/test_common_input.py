@@ -34,6 +34,11 @@ REFUSED = {
         None,
         "row 4, column 'c'",
     ),
+    "value too large": (
+        lambda: np.where(np.arange(24)[:, None] == 4, 1e308, table()),
+        None,
+        r"1e\+308, at row 4, column 'x0', too large to compute with.*1e\+150.*larger unit, or replace",
+    ),
     "all holes": (lambda: np.full((5, 2), np.nan), None, "all holes"),
     "negative weights": (table, NEGATIVE, "weight -1.*finite and at least 0.*drop or repair"),
     "graph too small": (table, ring(9), r"graph has shape \(9, 9\) but X has 24 rows"),
@@ -70,6 +75,22 @@ REFUSED = {
     ),
     "graphs and a graph": (lambda: graphs(2), ring(8), "leave graph out"),
 }
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_columns_of_the_largest_and_smallest_numbers_are_filled(name):
+    units = np.array([1e149, 1e-149, 1e30, -1e149])
+    X = table() * units
+    out = make(name).fit_transform(X, graph=ring()) / units
+    assert np.isfinite(out).all()
+    assert np.abs(out).max() < 10
+
+
+@pytest.mark.parametrize("budget", [0, -1.0, float("nan"), "10"])
+def test_a_time_budget_that_is_no_time_is_refused(name, budget):
+    if "time_budget" in make(name).get_params():
+        with pytest.raises(ValueError, match="time_budget must be a number of seconds above 0, or None"):
+            make(name, time_budget=budget).fit(table())
 
 
 @pytest.mark.parametrize("case", REFUSED)

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
+from geometric_cases import error_against_mean, geometric
 from imputer_cases import edge_index, graphs, ring, table
 from torch_geometric.data import Data
 from torch_geometric.transforms import FeaturePropagation
@@ -90,6 +91,12 @@ def test_graphs_are_filled_apart():
     imputer = FeaturePropagationImputer().fit(items)
     for a, b in zip(together, items, strict=True):
         assert torch.equal(a.x, imputer.transform([b])[0].x)
+
+
+def test_beats_the_mean_where_whole_nodes_miss_a_smooth_signal():
+    X, A, nodes = geometric()
+    filled = FeaturePropagationImputer().fit_transform(np.where(nodes[:, None], np.nan, X), graph=A)
+    assert error_against_mean(filled, X, nodes) < 0.4
 
 
 def test_bad_settings_are_refused():

@@ -7,6 +7,7 @@ from imputer_cases import graphs, same_bits, table
 from sklearn.impute import KNNImputer as Oracle
 
 from megae.imputers import KNNImputer
+from megae.training.progress import Silent
 
 
 @pytest.mark.parametrize("weights", ["uniform", "distance"])
@@ -67,6 +68,29 @@ def test_bad_settings_are_refused(setting, message):
         KNNImputer(**setting).fit(table())
 
 
+def test_progress_counts_the_rows_with_holes(monkeypatch):
+    seen = []
+
+    class Recorder(Silent):
+        def advance(self, step, remaining):
+            seen.append(step)
+
+    def recorder(verbose, what, total):
+        seen.append((verbose, what, total))
+        return Recorder()
+
+    X = table(3000, 3)
+    asked = int(np.isnan(X).any(axis=1).sum())
+    plain = KNNImputer().fit_transform(X)
+    monkeypatch.setattr("megae.imputers.knn.make_progress", recorder)
+    monkeypatch.setattr("megae.imputers.knn.CHUNK_MEGABYTES", 8)
+    np.testing.assert_allclose(KNNImputer(verbose=1).fit_transform(X), plain, rtol=1e-9)
+    size = 2**20 // int((~np.isnan(X).all(axis=1)).sum())
+    assert seen[0] == (1, "knn", asked)
+    assert seen[1:] == [*range(size, asked, size), asked]
+    assert len(seen) > 4
+
+
 @pytest.mark.skipif(sys.gettrace() is not None, reason="tracing tools allocate too")
 def test_memory_does_not_grow_with_rows_times_donors():
     rng = np.random.default_rng(0)
@@ -78,3 +102,23 @@ def test_memory_does_not_grow_with_rows_times_donors():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 200e6
+
+
+@pytest.mark.skipif(sys.gettrace() is not None, reason="tracing tools allocate too")
+def test_the_chunk_size_bounds_the_memory(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.random((4000, 3))
+    X[rng.random(X.shape) < 0.1] = np.nan
+    imputer = KNNImputer(max_donors=None).fit(X)
+
+    def peak(megabytes: int) -> float:
+        monkeypatch.setattr("megae.imputers.knn.CHUNK_MEGABYTES", megabytes)
+        tracemalloc.start()
+        imputer.transform(X)
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return most / 2**20
+
+    small, large = peak(4), peak(32)
+    assert small < 5 * 4
+    assert 1.5 * small < large < 5 * 32
