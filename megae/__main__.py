@@ -1,4 +1,4 @@
-"""``python -m megae`` is the command ``megae``."""
+"""``python -m megae`` is the command ``megae``; so is ``torchrun --nproc-per-node 2 -m megae``, in two processes."""
 
 from __future__ import annotations
 

@@ -15,9 +15,12 @@ from typing import Annotated
 
 import typer
 
+from megae.commands.bench import bench
+from megae.commands.compare import compare
 from megae.commands.data import data
 from megae.commands.demo import demo
 from megae.commands.impute import impute
+from megae.commands.launch import launched, run_among_others
 from megae.commands.spectrum import spectrum
 
 __all__ = ["app", "main"]
@@ -34,8 +37,10 @@ app = typer.Typer(
 )
 app.command()(demo)
 app.command()(impute)
+app.command()(compare)
 app.command()(spectrum)
 app.add_typer(data, name="data")
+app.add_typer(bench, name="bench")
 
 _USAGE_ERROR = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 
@@ -69,7 +74,7 @@ def _root(
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run the command line.
+    """Run the command line; under torchrun, as one of its processes.
 
     Parameters
     ----------
@@ -83,12 +88,18 @@ def main(args: Sequence[str] | None = None) -> int:
     """
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads that wait should not hold up a busy machine
     given = list(sys.argv[1:] if args is None else args)
+    return run_among_others(_run, given) if launched() else _run(given)
+
+
+def _run(given: list[str]) -> int:
     as_json = "--json" in given
     try:
         code = typer.main.get_command(app)(
             args=given or ["--help"], prog_name="megae", standalone_mode=False, windows_expand_args=False
         )
         sys.stdout.flush()
+        if code == 130:  # what typer makes of an interrupt
+            raise KeyboardInterrupt
         if not given:
             return 2
         return code if isinstance(code, int) else 0
@@ -102,7 +113,9 @@ def main(args: Sequence[str] | None = None) -> int:
         return _refuse(_sentence(error), as_json)
     except Exception as error:
         if isinstance(error, _USAGE_ERROR):
-            return _refuse(f"{error.format_message()} (megae --help lists commands and options)", as_json)  # type: ignore[attr-defined]
+            context = getattr(error, "ctx", None)
+            command = "megae" if context is None else context.command_path
+            return _refuse(f"{error.format_message()} ({command} --help lists what there is)", as_json)  # type: ignore[attr-defined]
         traceback.print_exc()
         print(
             "megae: internal error; nothing was written. Please report it with the lines above.",

@@ -50,7 +50,9 @@ def test_every_command_explains_itself(capsys, command):
 def test_list_says_what_is_here(capsys, toy):
     code, out, _ = run(capsys, "list", "--root", toy)
     assert code == 0
-    states = {line.split()[0]: line.split()[1] for line in out.splitlines()}
+    *lines, hint = out.splitlines()
+    assert hint.startswith("absent: megae data get NAME downloads it")
+    states = {line.split()[0]: line.split()[1] for line in lines}
     assert len(states) == 11
     assert states["ENZYMES"] == "here"
     assert states["digits"] == "embedded"
@@ -66,7 +68,7 @@ def test_info_names_files_counts_and_traps(capsys, tmp_path):
     assert code == 0
     assert "ind.citeseer.test.index from https://" in out
     assert "2,120 nodes, 3,679 edges, 3,703 attributes, 6 classes" in out
-    assert "Table 7: 1 graphs, 2,120 nodes" in out
+    assert "Table 7: 2,120 nodes" in out
     assert "15 nodes of the graph are in no feature file" in out
     code, out, _ = run(capsys, "info", "Citeseer", "--root", tmp_path, "--json")
     result = json.loads(out)
@@ -137,7 +139,7 @@ def test_a_root_that_is_no_folder_is_bad_input(capsys, tmp_path):
 def test_get_of_what_is_here_downloads_nothing(capsys, toy):
     code, out, _ = run(capsys, "get", "ENZYMES", "--root", toy)
     assert code == 0
-    assert out == f"ENZYMES is in {toy / 'ENZYMES'}\n"
+    assert out == f"ENZYMES is already in {toy / 'ENZYMES'} (megae data check ENZYMES examines it)\n"
     code, out, _ = run(capsys, "get", "digits", "--json")
     assert json.loads(out)["downloaded"] is False
 

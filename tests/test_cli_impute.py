@@ -103,6 +103,8 @@ def test_json_is_all_of_stdout_and_says_what_was_done(folder, capsys):
     assert result["ids"] == "column 'id'"
     graph = result["graph"]
     assert (graph["kept"], graph["self_loops"], graph["duplicates"], graph["unknown_dropped"]) == (4, 1, 1, 1)
+    said = f"--drop-unknown: 1 of {graph['listed']} edges left out, of nodes that nodes.csv does not have"
+    assert said in result["warnings"]
     flags = pd.read_csv("o.csv")
     assert flags["income_imputed"].tolist() == [False, True, False, False, True]
     assert flags["people_imputed"].tolist() == [False, False, True, False, False]
@@ -125,9 +127,19 @@ def test_no_edges_given_is_said(folder, capsys):
 
 
 def test_quiet_prints_nothing(folder, capsys):
-    run("nodes.csv", "--edges", "edges.csv", "--out", "o.csv", "--method", "mean", "--quiet")
+    args = ["nodes.csv", "--edges", "edges.csv", "--method", "mean", "--quiet"]
+    run(*args, "--out", "o.csv", "--columns", "income,people,rural")
     captured = capsys.readouterr()
     assert captured.out == captured.err == ""
+
+
+def test_holes_of_text_columns_are_said_to_stay(folder, capsys):
+    run("nodes.csv", "--edges", "edges.csv", "--out", "o.csv", "--method", "mean")
+    assert "columns of text keep their holes: 'town' (1); name them in --columns" in capsys.readouterr().err
+    run("o.csv", "--edges", "edges.csv", "--out", "again.csv", "--method", "mean")
+    captured = capsys.readouterr()
+    assert "o.csv has no holes in columns of numbers" in captured.out
+    assert "'town' (1)" in captured.err
 
 
 @pytest.mark.parametrize(

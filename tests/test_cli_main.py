@@ -23,15 +23,24 @@ def test_help_lists_the_commands_and_no_others(capsys):
     assert main(["--help"]) == 0
     out = capsys.readouterr().out
     listed = [line.split()[0] for line in out.split("Commands:")[1].splitlines() if line.strip()]
-    assert sorted(listed) == ["data", "demo", "impute", "spectrum"]
+    assert sorted(listed) == ["bench", "compare", "data", "demo", "impute", "spectrum"]
 
 
-@pytest.mark.parametrize("command", ["demo", "impute", "spectrum"])
+@pytest.mark.parametrize("command", ["compare", "demo", "impute", "spectrum"])
 def test_every_command_explains_itself_and_has_json(capsys, command):
     assert main([command, "--help"]) == 0
     out = capsys.readouterr().out
     assert "--json" in out
     assert "--force" in out
+
+
+@pytest.mark.parametrize(
+    ("given", "command"),
+    [(["nonsense"], "megae"), (["bench", "run"], "megae bench run"), (["data", "get", "--what"], "megae data get")],
+)
+def test_a_wrong_call_is_sent_to_the_help_of_its_own_command(capsys, given, command):
+    assert main(given) == 2
+    assert f"({command} --help lists what there is)" in capsys.readouterr().err
 
 
 def test_no_arguments_shows_help_and_is_no_success(capsys):

@@ -170,6 +170,7 @@ def test_table_is_drawn_on_a_terminal(capsys: pytest.CaptureFixture[str], monkey
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_figures_of_the_full_demo_hold(tmp_path: Path) -> None:
     result = demo.run_demo(tmp_path, device="cpu", verbose=0)
     rmse = {row["method"]: row["rmse"] for row in result["rows"]}

@@ -1,11 +1,14 @@
-"""The README's figures are those of the committed records."""
+"""The figures of the README and the docs are those of the committed records."""
 
 from __future__ import annotations
 
-from benchmarks.figures import README, SECTION, section
+import pytest
+
+from benchmarks.figures import PAGES, written
 
 
-def test_readme_shows_what_the_records_hold() -> None:
-    found = SECTION.search(README.read_text(encoding="utf-8"))
-    assert found is not None
-    assert found[0] == f"{found[1]}{section()}\n{found[2]}"
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_pages_show_what_the_records_hold(page):
+    text = page.read_text(encoding="utf-8")
+    assert all(f"<!-- {name} -->" in text for name in PAGES[page])
+    assert written(page) == text

@@ -36,6 +36,7 @@ def run_python(page: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dic
 
 @pytest.mark.filterwarnings("ignore:the (model|graph) does not help")
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_the_python_blocks_of_the_readme(tmp_path, monkeypatch):
     names = run_python(ROOT / "README.md", tmp_path, monkeypatch)
     nodes, filled = names["nodes"], names["filled"]

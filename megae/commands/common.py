@@ -116,10 +116,35 @@ def read_inputs(
         return Inputs(table, None, None)
     hint = "" if id_column else f" (ids are taken from: {table.id_source}; --id names another column)"
     A, counts = adjacency(listed, table.ids, nodes, drop_unknown=drop_unknown, hint=hint)
-    return Inputs(table, A, counts, list(listed.notes))
+    notes = list(listed.notes)
+    if counts.unknown_dropped:
+        left, what = counts.unknown_dropped, "edge" if counts.listed == 1 else "edges"
+        notes.append(
+            f"--drop-unknown: {left:,} of {counts.listed:,} {what} left out, of nodes that {nodes} does not have"
+        )
+    return Inputs(table, A, counts, notes)
 
 
-def check_outputs(outputs: dict[str, Path | None], inputs: Sequence[Path | None], *, force: bool) -> None:
+def text_left_open(table: Table) -> list[str]:
+    """A sentence about columns of text that have holes and take no part, if there are any."""
+    from megae.io.columns import is_hole
+
+    some = {
+        column.name: n
+        for column in table.columns
+        if not column.fillable
+        and column.name != table.id_column
+        and (n := int(sum(is_hole(cell) if isinstance(cell, str) else cell != cell for cell in column.series)))
+    }
+    if not some:
+        return []
+    shown = ", ".join(f"{name!r} ({n:,})" for name, n in list(some.items())[:5]) + (", ..." if len(some) > 5 else "")
+    return [f"columns of text keep their holes: {shown}; name them in --columns to have them filled as categories"]
+
+
+def check_outputs(
+    outputs: dict[str, Path | None], inputs: Sequence[Path | None], *, force: bool, in_place: str = "--out"
+) -> None:
     """Refuse, before the long work, outputs that exist, collide or cannot be written.
 
     Parameters
@@ -127,9 +152,11 @@ def check_outputs(outputs: dict[str, Path | None], inputs: Sequence[Path | None]
     outputs : dict
         Option name to path, None where not asked for.
     inputs : sequence of Path or None
-        Files that are read. Only ``--out`` may replace the first of them, and only with ``--force``.
+        Files that are read. Only ``in_place`` may replace the first of them, and only with ``--force``.
     force : bool
         Whether existing files may be replaced.
+    in_place : str
+        The option whose output is the first input, filled.
     """
     taken: dict[str, str] = {}
     read = [os.path.realpath(p) for p in inputs if p is not None]
@@ -140,13 +167,25 @@ def check_outputs(outputs: dict[str, Path | None], inputs: Sequence[Path | None]
         if real in taken:
             raise InputError(f"{option} and {taken[real]} both name {path}; give them different names")
         taken[real] = option
-        if real in read and not (force and option == "--out" and real == read[0]):
+        if real in read and not (force and option == in_place and real == read[0]):
             raise InputError(f"{option} {path} is one of the input files; choose another name")
         if path.exists() and not path.is_file():
             raise InputError(f"{option} {path} exists and is not a file; choose another name")
         if path.exists() and not force:
             raise InputError(f"{option} {path} exists already; choose another name or pass --force to replace it")
         _check_folder(option, Path(real).parent)
+
+
+def check_page(option: str, path: Path | None) -> None:
+    """Refuse a name that is not one of a web page."""
+    if path is not None and path.suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"{option} {path}: the report is a web page; give it the ending .html")
+
+
+def check_listing(option: str, path: Path | None) -> None:
+    """Refuse a name that is not one of a plain table."""
+    if path is not None and path.suffix.lower() not in (".csv", ".tsv", ".tab", ".parquet", ".pq"):
+        raise InputError(f"{option} {path}: give it the ending .csv, .tsv or .parquet")
 
 
 def _check_folder(option: str, folder: Path) -> None:
@@ -190,6 +229,12 @@ def make_imputer(method: str, options: dict[str, Any], flags: dict[str, str]) ->
         if options.get(name) is not None and name not in known:
             raise InputError(f"{flag} does not apply to the method {method!r}; leave it out or use --method megae")
     return cls(**{name: value for name, value in options.items() if value is not None and name in known})
+
+
+def check_time_budget(seconds: float | None) -> None:
+    """Refuse a time budget in which nothing can be learnt."""
+    if seconds is not None and not seconds > 0:
+        raise InputError(f"--time-budget {seconds:g} is no time to train in; give seconds above 0, or leave it out")
 
 
 def check_device(device: Device) -> None:

@@ -43,6 +43,8 @@ def list_sets(root: RootOption = None, json_output: JsonOption = False) -> None:
         return
     for row in rows:
         print(f"{row['name']:<14} {row['state']:<9} {row['about']}")
+    if any(row["state"] == "absent" for row in rows):
+        print("absent: megae data get NAME downloads it; megae data check NAME says where to put files of your own")
 
 
 @data.command()
@@ -51,12 +53,14 @@ def get(
 ) -> None:
     """Download the official files of a dataset that are not here yet.
 
-    They go into the user cache, or into --root. What breaks off is resumed by the next call.
+    They go into the user cache, or into --root, which is made where it is not there. What breaks off is resumed by the
+    next call.
     """
     from megae.datasets import entry, fetch, locate
 
     known = entry(name)
-    found = None if known.layout == "embedded" else locate(known, root)
+    new = root is not None and not root.exists()
+    found = None if known.layout == "embedded" or new else locate(known, root)
     here = known.layout == "embedded" or found is not None
     folder = None if found is None else found[0]
     with working(quiet=quiet, as_json=json_output) as messages:
@@ -66,7 +70,12 @@ def get(
     if json_output:
         print_json({"command": "data get", "name": name, "folder": folder, "downloaded": not here})
     elif not quiet:
-        print(f"{name} {'is' if here else 'is now'} {'embedded' if folder is None else f'in {folder}'}")
+        if folder is None:
+            print(f"{name} is embedded: it needs no files")
+        elif here:
+            print(f"{name} is already in {folder} (megae data check {name} examines it)")
+        else:
+            print(f"{name} is now in {folder}")
 
 
 @data.command()
@@ -91,7 +100,8 @@ def info(name: NameArgument, root: RootOption = None, json_output: JsonOption = 
     print(f"  as read: {_counts_text(asdict(known.variants[0].counts))}")
     if known.paper is not None:
         row = asdict(known.paper)
-        words = [f"{row[k]:,} {k}" for k in ("graphs", "nodes", "edges", "features", "classes") if row[k] is not None]
+        kinds = ("nodes", "edges", "features", "classes")
+        words = [f"{row[k]:,} {k}" for k in (kinds if known.single else ("graphs", *kinds)) if row[k] is not None]
         print(f"  {row['table']}{'' if known.single else ' (means per graph)'}: {', '.join(words)}")
     for text in (*known.notes, *known.differences):
         print(f"  - {text}")
@@ -158,6 +168,8 @@ def _print_finding(finding: Finding) -> None:
         print(f"    {files[0] if len(files) == 1 else f'{len(files)} files'}: {what}")
     for text in finding.problems:
         print(f"    wrong: {text}")
+    if finding.problems and row["folder"] is not None:
+        print(f"    to do: remove the files in {row['folder']}, then: megae data get {finding.name}")
     for text in finding.differences:
         print(f"    note: {text}")
 

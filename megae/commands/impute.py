@@ -27,14 +27,19 @@ from megae.commands.common import (
     QuietOption,
     SeedOption,
     check_device,
+    check_listing,
     check_outputs,
+    check_page,
+    check_time_budget,
     imputer_class,
     make_imputer,
     print_json,
     read_inputs,
+    text_left_open,
     warn,
     working,
 )
+from megae.commands.launch import is_first, takes_part
 from megae.io.errors import InputError
 
 if TYPE_CHECKING:
@@ -45,7 +50,7 @@ _LABELS = {
     "megae": "megae",
     "graph_free": "megae without the graph",
     "mean": "column mean",
-    "propagation": "feature propagation",
+    "propagation": "propagation around the mean",
 }
 
 
@@ -84,10 +89,18 @@ def impute(
     device: DeviceOption = Device.auto,
     seed: SeedOption = 0,
     time_budget: Annotated[
-        float | None, typer.Option(min=0.0, show_default=False, help="Stop training after so many seconds.")
+        float | None, typer.Option(show_default=False, help="Stop training after so many seconds, more than 0.")
     ] = None,
     max_steps: Annotated[
         int | None, typer.Option(min=1, show_default=False, help="Stop training after so many steps.")
+    ] = None,
+    partitions: Annotated[
+        int | None,
+        typer.Option(
+            min=2,
+            show_default=False,
+            help="Train on a few of so many parts of a large graph at a time: cheaper, and approximate.",
+        ),
     ] = None,
     flag_imputed: Annotated[
         bool,
@@ -108,12 +121,16 @@ def impute(
     _check_options(method, save_model, model, report, intervals)
     format_of(out)
     check_device(device)
+    check_time_budget(time_budget)
     outputs = {"--out": out, "--report": report, "--save-model": save_model, "--intervals": intervals}
-    check_outputs(outputs, [nodes, edges, model], force=force)
+    if not takes_part(imputer_class(method)):
+        return
+    if is_first():
+        check_outputs(outputs, [nodes, edges, model], force=force)
     inputs = read_inputs(nodes, edges, id_column=id_column, columns=columns, drop_unknown=drop_unknown)
     if flag_imputed:
         inputs.table.check_flags()
-    notes = list(inputs.notes)
+    notes = [*inputs.notes, *([] if columns else text_left_open(inputs.table))]
     if inputs.A is None and imputer_class(method)._uses_graph:
         notes.append("no edges were given, so a graph of similar rows is built; pass --edges to use your own")
     options: dict[str, Any] = {
@@ -122,16 +139,18 @@ def impute(
         "verbose": 0 if quiet or json_output else 1,
         "time_budget": time_budget,
         "max_steps": max_steps,
+        "partitions": partitions,
     }
-    by_hand = {"time_budget": "--time-budget", "max_steps": "--max-steps"}
+    by_hand = {"time_budget": "--time-budget", "max_steps": "--max-steps", "partitions": "--partitions"}
     if device is not Device.auto:
         by_hand["device"] = "--device"
     with working(quiet=quiet, as_json=json_output) as messages:
-        run = _run(inputs, method, options, by_hand, model, bool(save_model))
+        run = run_method(inputs, method, options, by_hand, model, bool(save_model))
         bounds = None
         if intervals is not None or (report is not None and run.imputer is not None):
             bounds = _intervals(run, inputs, coverage, needed=intervals is not None)
-        _write(run, inputs, outputs, method, bounds, coverage, flag_imputed, nodes)
+        if is_first():
+            _write(run, inputs, outputs, method, bounds, coverage, flag_imputed, nodes)
     messages = notes + messages + [m for m in run.diagnostics.get("warnings") or [] if m not in messages]
     warn(messages)
     result = _result(run, inputs, method, seed, outputs, messages, time.monotonic() - started, nodes, edges, model)
@@ -142,7 +161,7 @@ def impute(
 
 
 @dataclass
-class _Run:
+class Run:
     """What imputation gave: the table before and after, and the imputer (None where there was nothing
     to do)."""
 
@@ -165,20 +184,33 @@ def _check_options(
         raise InputError(f"--intervals: the method {method!r} has no intervals; use --method megae")
     if model is not None and not model.is_file():
         raise InputError(f"--model {model} does not exist; check the name, or train one with --save-model")
-    if report is not None and report.suffix.lower() not in (".html", ".htm"):
-        raise InputError(f"--report {report}: the report is a web page; give it the ending .html")
-    if intervals is not None and intervals.suffix.lower() not in (".csv", ".tsv", ".tab", ".parquet", ".pq"):
-        raise InputError(f"--intervals {intervals}: give it the ending .csv, .tsv or .parquet")
+    check_page("--report", report)
+    check_listing("--intervals", intervals)
 
 
-def _run(
+def run_method(
     inputs: Inputs,
     method: str,
     options: dict[str, Any],
     by_hand: dict[str, str],
-    model: Path | None,
-    keep: bool,
-) -> _Run:
+    model: Path | None = None,
+    keep: bool = False,
+) -> Run:
+    """Fit a method (or load a model) and fill the table; without holes nothing is fitted, unless ``keep``.
+
+    Parameters
+    ----------
+    inputs : Inputs
+    method : str
+    options : dict
+        Constructor arguments; those the method does not have are left out.
+    by_hand : dict
+        Arguments that the user gave, to be refused where the method does not have them: name to option.
+    model : Path or None
+        A model kept earlier.
+    keep : bool
+        Whether the fitted imputer is needed itself.
+    """
     frame = inputs.table.frame()
     if model is not None:
         imputer = imputer_class(method).load(model)
@@ -188,12 +220,12 @@ def _run(
         names = [str(name) for name in getattr(imputer, "feature_names_in_", frame.columns)]
         _check_columns(names, list(frame.columns), model)
         after = imputer.transform(_with_categories(frame[names], imputer), graph=inputs.A)
-        return _Run(frame, after[list(frame.columns)], imputer, _diagnostics(imputer))
+        return Run(frame, after[list(frame.columns)], imputer, _diagnostics(imputer))
     imputer = make_imputer(method, options, by_hand)
     if not inputs.table.holes().any() and not keep:
-        return _Run(frame, frame, None, {})
+        return Run(frame, frame, None, {})
     after = imputer.fit_transform(frame, graph=inputs.A)
-    return _Run(frame, after, imputer, _diagnostics(imputer))
+    return Run(frame, after, imputer, _diagnostics(imputer))
 
 
 def _check_columns(model_names: list[str], names: list[str], model: Path) -> None:
@@ -228,7 +260,7 @@ def _diagnostics(imputer: Any) -> dict[str, Any]:
     return dict(getattr(imputer, "diagnostics_", None) or {})
 
 
-def _intervals(run: _Run, inputs: Inputs, coverage: float, *, needed: bool) -> tuple[pd.DataFrame, pd.DataFrame] | None:
+def _intervals(run: Run, inputs: Inputs, coverage: float, *, needed: bool) -> tuple[pd.DataFrame, pd.DataFrame] | None:
     if not hasattr(run.imputer, "intervals"):
         if needed:
             raise InputError("--intervals: the table has no holes, so nothing was trained and there are no intervals")
@@ -247,7 +279,7 @@ def _intervals(run: _Run, inputs: Inputs, coverage: float, *, needed: bool) -> t
 
 
 def _write(
-    run: _Run,
+    run: Run,
     inputs: Inputs,
     outputs: dict[str, Path | None],
     method: str,
@@ -299,7 +331,7 @@ def _write_intervals(path: Path, inputs: Inputs, bounds: tuple[pd.DataFrame, pd.
 
 
 def _result(
-    run: _Run,
+    run: Run,
     inputs: Inputs,
     method: str,
     seed: int,
@@ -336,7 +368,8 @@ def _print(result: dict[str, Any]) -> None:
     graph = result["graph"]
     joined = f", {graph['kept']:,} edges" if graph["built"] == "edges" else ""
     if not result["filled"]:
-        print(f"{result['nodes']} has no holes: every cell is written as it was")
+        where = " in columns of numbers" if any("keep their holes" in text for text in result["warnings"]) else ""
+        print(f"{result['nodes']} has no holes{where}: every cell is written as it was")
     else:
         holes = "hole" if result["filled"] == 1 else "holes"
         print(
@@ -356,7 +389,8 @@ def _print(result: dict[str, Any]) -> None:
         units = result["diagnostics"].get("units")
         held = result["diagnostics"].get("n_held_out")
         cells = f"{held:,} observed cells" if held else "observed cells"
-        print(f"error (RMSE) on {cells} that were hidden on purpose" + (f", in {units}" if units else ""))
+        when = " when the model was trained" if result["model"] is not None else ""
+        print(f"error (RMSE) on {cells} that were hidden on purpose{when}" + (f", in {units}" if units else ""))
         width = max(len(_LABELS.get(k, k)) for k in rmse)
         for name, value in sorted(rmse.items(), key=lambda item: item[1]):
             print(f"  {_LABELS.get(name, name):<{width}}  {value:.4g}")

@@ -231,7 +231,7 @@ def _print(result: dict[str, Any]) -> None:
     table = Table(box=None, pad_edge=False)
     table.add_column("column")
     table.add_column("holes", justify="right")
-    for name in ("spectral", "after", "wavelet", "after"):
+    for name in ("spectral\nbefore", "\nafter", "wavelet\nbefore", "\nafter"):
         table.add_column(name, justify="right")
     for row in result["columns"]:
         figures = [row[f"{k}_entropy_{when}"] for k in ("spectral", "wavelet") for when in ("before", "after")]

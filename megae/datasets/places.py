@@ -36,7 +36,10 @@ def folders(root: str | os.PathLike[str] | None = None) -> list[Path]:
         raise FileNotFoundError(
             f"MEGAE_DATA names {named}, which is not a folder; name the one that holds the datasets"
         )
-    return [Path(named), cache_folder()]
+    try:
+        return [Path(named), cache_folder()]
+    except ImportError:  # without platformdirs there is no cache to look in
+        return [Path(named)]
 
 
 def locate(entry: Entry, root: str | os.PathLike[str] | None = None) -> tuple[Path, Variant] | None:
@@ -56,5 +59,5 @@ def absent(entry: Entry, root: str | os.PathLike[str] | None = None) -> str:
     names = ", ".join(file.name for file in lacking)
     source = lacking[0].url.rsplit("/", 1)[0] + "/" if lacking and lacking[0].url else "the publisher"
     place = f"{base / entry.name}{os.sep}"
-    other = "" if root is not None else f", or name the folder above {entry.name}{os.sep} in MEGAE_DATA"
+    other = "" if root is not None else f", or set MEGAE_DATA to the folder that holds {entry.name}{os.sep}"
     return f"{entry.name} is not here: put {names} (from {source}) into {place}{other}"

@@ -72,7 +72,7 @@ def mar(
     (np.False_, True)
     >>> mar(X, rate=0.8, random_state=0, drivers=[0])
     Traceback (most recent call last):
-    ValueError: rate 0.8 cannot be reached: drivers lose no cell, so it must be below 0.75; ...
+    ValueError: rate 0.8 cannot be reached: the columns that drive the holes lose no cell, so it must be below 0.75; ...
     """
     rate, slope = check_rate(rate), check_slope(slope)
     table = read_table(X)
@@ -85,8 +85,11 @@ def mar(
         if drivers != "degree":
             raise ValueError(f"drivers must be a share, a list of columns, 'degree' or None, got {drivers!r}")
         if graph is None:
-            why = "X has a single column, so node degree drives its holes" if D == 1 else "drivers is 'degree'"
-            raise ValueError(f"{why}: pass graph")
+            why = "the table has a single column" if D == 1 else "drivers is 'degree'"
+            raise ValueError(
+                f"{why}, so the number of neighbours of a node drives its holes, which needs the edges; give them "
+                "(graph in Python, --edges on the command line), or choose another mechanism"
+            )
         driving = np.zeros(D, dtype=bool)
         score = np.repeat(_degree_score(graph, n, table.labels), D, axis=1)
     else:
@@ -147,7 +150,7 @@ def _share_of_targets(rate: float, observed: np.ndarray, targets: np.ndarray) ->
         return rate
     if rate * cells >= reachable:
         raise ValueError(
-            f"rate {rate:g} cannot be reached: drivers lose no cell, so it must be below {reachable / cells:.6g}; "
-            "name fewer columns as drivers, or pass drivers='degree' and a graph"
+            f"rate {rate:g} cannot be reached: the columns that drive the holes lose no cell, so it must be below "
+            f"{reachable / cells:.6g}; hide a smaller share, or in Python let fewer columns drive (drivers)"
         )
     return rate * cells / reachable

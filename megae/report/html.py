@@ -141,8 +141,8 @@ def number(value: float | None, decimals: int | None = None) -> str:
 
     Examples
     --------
-    >>> number(1234567.8), number(0.12345), number(float("nan")), number(-3.0, decimals=2)
-    ('1,234,568', '0.1235', '–', '−3.00')
+    >>> number(1234567.8), number(0.12345), number(float("nan")), number(-3.0, decimals=2), number(-1e-9, decimals=2)
+    ('1,234,568', '0.1235', '–', '−3.00', '0.00')
     """
     if value is None or not math.isfinite(value):
         return "–"
@@ -150,6 +150,8 @@ def number(value: float | None, decimals: int | None = None) -> str:
     text = f"{value:,.{places}f}"
     if value != 0.0 and places >= 6 and float(text.replace(",", "")) == 0.0:
         text = f"{value:.2e}"
+    elif float(text.replace(",", "")) == 0.0:
+        return text.removeprefix("-")
     return text.replace("-", "−", 1) if value < 0 else text
 
 

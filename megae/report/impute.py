@@ -39,7 +39,7 @@ _LABELS = {
     "megae": ("MEGAE", "as used here"),
     "graph_free": ("MEGAE without the graph", "the same network on rows alone"),
     "mean": ("Column mean", "no model at all"),
-    "propagation": ("Feature propagation", "smoothing over the edges, no training"),
+    "propagation": ("Feature propagation", "smoothing around the column means over the edges, no training"),
 }
 
 

@@ -20,6 +20,4 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr("platformdirs.user_cache_dir", lambda *a, **kw: str(folder))
     monkeypatch.delenv("MEGAE_DATA", raising=False)
     monkeypatch.delenv("MEGAE_OFFLINE", raising=False)
-    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
-        monkeypatch.delenv(name, raising=False)
     return folder / "datasets"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 from dataset_cases import Server, tu_texts, write_planetoid, write_zip
 
+from megae.cli import main
 from megae.datasets import CATALOGUE, fetch, load
 from megae.datasets.facts import Counts, Entry, File, Variant
 
@@ -51,6 +53,24 @@ def test_load_fetches_into_the_user_cache(cache: Path, server: Server, toy_zip: 
     ]
     load("FRANKENSTEIN")
     assert len(server.ranges) == 1, "the second time it is read from the cache"
+
+
+def test_get_makes_the_folder_it_is_told(cache: Path, server: Server, toy_zip: bytes, tmp_path, monkeypatch) -> None:
+    server.files["FRANKENSTEIN.zip"] = toy_zip
+    monkeypatch.setitem(CATALOGUE, "FRANKENSTEIN", frankenstein(server))
+    root = tmp_path / "new" / "er"
+    for downloads in (1, 1):
+        assert main(["data", "get", "FRANKENSTEIN", "--root", str(root)]) == 0
+        assert len(server.ranges) == downloads
+    assert len(load("FRANKENSTEIN", root)) == 3
+    assert not cache.exists()
+
+
+def test_get_refuses_a_file_as_its_folder(cache: Path, tmp_path: Path, capsys) -> None:
+    (tmp_path / "file").write_text("mine")
+    assert main(["data", "get", "FRANKENSTEIN", "--root", str(tmp_path / "file")]) == 2
+    assert "is not a folder" in capsys.readouterr().err
+    assert (tmp_path / "file").read_text() == "mine"
 
 
 def test_load_looks_into_megae_data_first(cache: Path, server: Server, toy_zip: bytes, tmp_path, monkeypatch) -> None:
@@ -104,7 +124,8 @@ def test_a_known_copy_needs_no_counts(cache: Path, server: Server, toy_zip: byte
     server.files["FRANKENSTEIN.zip"] = toy_zip
     wrong = frankenstein(server, replace(TOY, graphs=4))
     file = replace(wrong.variants[0].files[0], sha256=((hashlib.sha256(toy_zip).hexdigest(), "a copy"),))
-    fetch(replace(wrong, variants=(replace(wrong.variants[0], files=(file,)),)))
+    with caplog.at_level(logging.WARNING, "megae"):
+        fetch(replace(wrong, variants=(replace(wrong.variants[0], files=(file,)),)))
     assert caplog.text == ""
 
 

@@ -1,0 +1,79 @@
+"""Trials on a local Ray whose workers die."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+import time
+
+import pytest
+
+from megae.bench.running import run_trial
+from megae.bench.store import Store
+from megae.bench.sweep import sweep
+from megae.bench.trials import Trial
+
+
+@pytest.fixture
+def own_ray(monkeypatch):
+    """Ray starts a cluster for two jobs on this machine, whatever its cores, load and memory, and joins no other."""
+    ray = pytest.importorskip("ray")
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setenv("RAY_raylet_start_wait_time_s", "300")
+    monkeypatch.setenv("RAY_memory_monitor_refresh_ms", "0")
+    small = {"address": "local", "num_cpus": 2, "object_store_memory": 2**27}
+    monkeypatch.setattr(ray, "init", functools.partial(ray.init, **small))
+    yield ray
+    ray.shutdown()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_worker_that_dies_costs_its_own_trial_alone(tmp_path, monkeypatch, own_ray, caplog):
+    calls, driver = tmp_path / "calls", os.getpid()
+    calls.mkdir()
+    (calls / "mean 0").touch()
+
+    def deadly(trial, **options):
+        assert os.getpid() != driver
+        with (calls / f"{trial.method} {trial.seed}").open("a") as called:
+            called.write("begun ")
+            if (trial.method, trial.seed) == ("zero", 0):
+                called.flush()
+                while "done" not in (calls / "mean 0").read_text():
+                    time.sleep(0.1)
+                time.sleep(10)  # until that record has left its worker
+                os._exit(1)
+            record = run_trial(trial, **options)
+            called.write("done ")
+        return record
+
+    monkeypatch.setattr("megae.bench.sweep.run_trial", deadly)
+    trials = [Trial("digits", "mcar", 0.1, seed, method) for seed in (0, 1) for method in ("mean", "zero")]
+    store = Store(tmp_path / "records")
+    with caplog.at_level(logging.WARNING):
+        outcome = sweep(trials, store, jobs=2, backend="ray", progress=False)
+    [lost] = outcome.errors
+    assert (lost["trial"]["method"], lost["trial"]["seed"]) == ("zero", 0)
+    assert "the process died" in lost["error"]
+    assert outcome.computed == len(list(store.records())) == 4
+    assert sum(record["status"] == "ok" for record in store.records()) == 3
+    told = {path.name: path.read_text() for path in calls.iterdir()}
+    assert told.pop("zero 0") == "begun begun ", "it is tried once more, by itself"
+    assert set(told.values()) == {"begun done "}, "what was finished is not computed again"
+    monkeypatch.undo()
+    assert sweep(trials, store, progress=False).computed == 1, "what failed is tried again"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_one_job_runs_on_ray_too(tmp_path, monkeypatch, own_ray):
+    driver = os.getpid()
+
+    def elsewhere(trial, **options):
+        assert os.getpid() != driver
+        return run_trial(trial, **options)
+
+    monkeypatch.setattr("megae.bench.sweep.run_trial", elsewhere)
+    assert sweep([Trial("digits", "mcar", 0.1, 0, "zero")], Store(tmp_path), backend="ray", progress=False).errors == []
