@@ -1,4 +1,4 @@
-"""Write the README's figures from the records under ``benchmarks/results``.
+"""Write the figures of the README and the docs from the records under ``benchmarks/results``.
 
 python -m benchmarks.figures
 """
@@ -7,16 +7,21 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks import performance
 from benchmarks.record import RESULTS
+from megae.bench.catalogue import Experiment, Row, load_experiment
+from megae.bench.store import Store
+from megae.bench.trials import grid
 from megae.io.atomic import atomic_path
 
 README = Path(__file__).parents[1] / "README.md"
-SECTION = re.compile(r"(<!-- figures -->\n).*?(<!-- /figures -->)", re.DOTALL)
+DOCS = Path(__file__).parents[1] / "docs"
 
 
 def _record(name: str) -> dict[str, Any]:
@@ -82,15 +87,162 @@ def demo() -> str:
     return "\n".join(lines)
 
 
+def table1() -> str:
+    """MEGAE on the paper's Table 1 in both units, beside the best other method measured."""
+    paper = load_experiment("table1")
+    records = list(Store(RESULTS / "records").records(trial.without_extras() for trial in grid(paper)[0]))
+    lines = [
+        "**Table 1 of the paper, 10 % of the attributes missing** (RMSE per graph, mean ± standard deviation over "
+        "trials). `megae bench show table1 --results benchmarks/results/records` shows every row; each record holds "
+        "the command that made it. The units are explained in [docs/benchmark.md](docs/benchmark.md).",
+        "",
+        "| dataset | unit | MEGAE, default | preset paper | best other measured | of how many | MEGAE in the paper |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    own = ("MEGAE (default)", "MEGAE")
+    for dataset in paper.datasets:
+        for unit in ("ours", "paper"):
+            found: dict[str, list[float]] = {}
+            for record in records:
+                if record["trial"]["dataset"] == dataset and record["status"] == "ok" and record["scores"]:
+                    row = next(r for r in paper.rows if (r.method, r.settings) == _method(record))
+                    found.setdefault(row.label, []).append(record["scores"][unit]["rmse"])
+            if own[0] not in found:
+                continue
+            others = {label: values for label, values in found.items() if label not in own}
+            best = min(others, key=lambda label, those=others: float(np.mean(those[label])))
+            printed = paper.paper_value("MEGAE", dataset, "mcar", 0.1, "rmse") if unit == "paper" else None
+            cells = [dataset, unit, *(_spread(found[label]) for label in own)]
+            cells += [f"{best}: {_spread(others[best])}", f"{len(others)} of {len(paper.rows) - len(own)}"]
+            lines.append("| " + " | ".join([*cells, "" if printed is None else f"{printed:.4f}"]) + " |")
+    return "\n".join(lines)
+
+
+def _method(record: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    return record["trial"]["method"], record["trial"]["settings"]
+
+
+def _spread(values: list[float]) -> str:
+    if len(values) == 1:
+        return f"{values[0]:.4f} (1 trial)"
+    return f"{np.mean(values):.4f} ± {np.std(values, ddof=1):.4f} ({len(values)} trials)"
+
+
 def section() -> str:
     """All tables."""
-    return "\n\n".join([demo(), enzymes(), cora()])
+    return "\n\n".join([demo(), table1(), enzymes(), cora()])
+
+
+def units() -> str:
+    """The paper's MEAN row in the units taken."""
+    record = _record("units")
+    names = {"as stored": "as stored", "column range over the set": "each column's range over the whole set"}
+    names |= {"column range within the graph": "each column's range within the graph"}
+    names |= {"row maximum": "the largest absolute value of the node's own row"}
+    lines = [
+        "| dataset | unit | filled as stored, then converted | filled in that unit | the paper's MEAN |",
+        "|---|---|---|---|---|",
+    ]
+    for dataset, taken in record["taken"].items():
+        rows = {r["scale"]: r for r in record["rows"] if r["dataset"] == dataset}
+        scale = next(k for k, words in names.items() if taken.startswith(words))
+        cells = []
+        for way in ("raw fill", "scaled fill"):
+            row = rows[f"{scale}, {way}"]
+            cells.append(f"{np.mean(row['rmse']):.4f} ± {np.std(row['rmse']):.4f} ({100 * row['away']:+.1f} %)")
+        lines.append(f"| {dataset} | {taken} | {cells[0]} | {cells[1]} | {row['paper']:.4f} |")
+    return "\n".join(lines)
+
+
+def two_cores() -> str:
+    """What a trial of table1 on ENZYMES takes of two cores, method by method."""
+    records = [json.loads(path.read_text()) for path in sorted((RESULTS / "records-cpu" / "ENZYMES").glob("*.json"))]
+    lines = ["| method | fit, s | whole trial, s | peak GiB | RMSE, paper unit |", "|---|---|---|---|---|"]
+    for record in sorted(records, key=lambda r: r["trial"]["method"]):
+        seconds = record["seconds"]
+        lines.append(
+            f"| {record['trial']['method']} | {seconds['fit']:.0f} | {seconds['total']:.0f} "
+            f"| {record['peak_memory_gib']:.1f} | {record['scores']['paper']['rmse']:.4f} |"
+        )
+    return "\n".join(lines)
+
+
+def attempts(method: str) -> str:
+    """What other settings of a method make of the sets that they were tried on, beside those of the paper's tables."""
+    tried = [r for r in Store(RESULTS / "attempts").records() if r["trial"]["method"] == method]
+    usual = [r for r in Store(RESULTS / "records").records() if r["trial"]["method"] == method]
+    lines = ["| dataset | setting | our unit | the paper's unit | against the paper's |", "|---|---|---|---|---|"]
+    for table in ("table1", "table8"):
+        paper = load_experiment(table)
+        for row in (row for row in paper.rows if row.method == method):
+            for dataset in paper.datasets:
+                if dataset in {r["trial"]["dataset"] for r in tried} | {"ENZYMES"}:
+                    lines += _tried(paper, row, dataset, [*usual, *tried])
+    return "\n".join(lines)
+
+
+def _tried(paper: Experiment, row: Row, dataset: str, records: list[dict[str, Any]]) -> list[str]:
+    """Lines of one dataset at 10 % MCAR, seed 0: as in the paper's table first, then other settings."""
+    printed, lines = paper.paper_value(row.label, dataset, "mcar", 0.1, "rmse"), []
+    for record in records:
+        trial = record["trial"]
+        if (trial["dataset"], trial["mechanism"], trial["rate"], trial["seed"]) != (dataset, "mcar", 0.1, 0):
+            continue
+        other = {k: v for k, v in trial["settings"].items() if k not in row.settings or row.settings[k] != v}
+        named = ", ".join(f"`{k}={v}`" for k, v in other.items()) or f"as in {paper.name.replace('table', 'table ')}"
+        ours, theirs = (record["scores"][unit]["rmse"] for unit in ("ours", "paper"))
+        away = "" if printed is None else f"{100 * (theirs / printed - 1):+.0f} %"
+        lines.append(f"| {dataset} | {named} | {ours:.4f} | {theirs:.4f} | {away} |")
+    return lines
+
+
+def knn_memory() -> str:
+    """Peak memory of the nearest-row imputer."""
+    record = _record("knn-memory")
+    lines = [
+        f"`{record['command']}`: {record['rows']:,} rows of {record['columns']} columns, "
+        f"{100 * record['rate']:.0f} % of the cells missing, on {_machine(record)}; peak of the whole process.",
+        "",
+        "| donors | before `fit` | peak | processor time |",
+        "|---|---|---|---|",
+    ]
+    for case in record["cases"]:
+        donors = "all" if case["max_donors"] is None else f"{case['max_donors']:,}"
+        sizes = f"{case['before_gib']:.2f} GiB | {case['peak_gib']:.2f} GiB"
+        lines.append(f"| {donors} | {sizes} | {case['cpu_seconds']:.0f} s |")
+    return "\n".join(lines)
+
+
+TRIED = (
+    *("svd", "mice", "missforest", "pcfi", "gain", "ot", "miracle", "vgae", "grape", "gdn", "gc-mc", "srmgcnn"),
+    *("graphvae", "molgan"),
+)
+"""Methods whose pages show what other settings make of ENZYMES."""
+
+PAGES = {
+    README: {"figures": section},
+    DOCS / "benchmark.md": {"units": units, "two-cores": two_cores},
+    **{DOCS / "methods" / f"{method}.md": {"attempts": partial(attempts, method)} for method in TRIED},
+    DOCS / "methods" / "knn.md": {"attempts": partial(attempts, "knn"), "memory": knn_memory},
+    performance.PAGE: {"bars": performance.table, "details": performance.details},
+}
+"""Page -> name of a marked section -> what writes it."""
+
+
+def written(page: Path) -> str:
+    """A page with its marked sections written anew."""
+    text = page.read_text(encoding="utf-8")
+    for name, write in PAGES[page].items():
+        marked = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
+        text = marked.sub(lambda m, w=write: f"{m[1]}{w()}\n{m[2]}", text)
+    return text
 
 
 def main() -> None:
-    text = README.read_text()
-    with atomic_path(README) as temporary:
-        temporary.write_text(SECTION.sub(lambda m: f"{m[1]}{section()}\n{m[2]}", text))
+    for page in PAGES:
+        text = written(page)
+        with atomic_path(page) as temporary:
+            temporary.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,55 @@
+"""Speed and scale: run the benchmarks one after the other, then write their page.
+
+    python -m benchmarks                 # on CPU, under 15 minutes on two cores
+    python -m benchmarks --full          # also a million nodes on CPU
+    python -m benchmarks --gpu           # those that need a GPU, and only those
+    python -m benchmarks --only scale    # some of them
+    python -m benchmarks --page          # the page alone, from the records there are
+
+Each writes ``benchmarks/results/NAME.json``; the page is ``docs/performance.md``. ENZYMES and PROTEINS_full are needed
+(``megae data get``, or the folder that ``MEGAE_DATA`` names). The exit code tells whether all of them ran, not whether
+what is asked of the figures is met: the page says that.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+
+from benchmarks import figures, performance
+
+CPU = ("filter_cpu", "step_cpu", "authors", "entropy", "scale", "streaming")
+GPU = ("gpu_filter", "gpu_step", "scale")
+
+
+def run(name: str, gpu: bool, full: bool) -> bool:
+    """Run one benchmark in a process of its own; says how long it took and whether it ended well."""
+    options = [*(["--device", "cuda"] if gpu and name == "scale" else []), *(["--full"] if full else [])]
+    print(f"== {name}", flush=True)
+    began = time.perf_counter()
+    code = subprocess.run([sys.executable, "-m", f"benchmarks.{name}", *options]).returncode
+    ending = "done" if code == 0 else f"failed with exit code {code}"
+    print(f"== {name}: {ending} after {time.perf_counter() - began:.0f} s", flush=True)
+    return code == 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--gpu", action="store_true")
+    parser.add_argument("--full", action="store_true")
+    parser.add_argument("--page", action="store_true")
+    parser.add_argument("--only", nargs="+", choices=sorted({*CPU, *GPU}), metavar="NAME")
+    args = parser.parse_args()
+    chosen = [] if args.page else [n for n in (GPU if args.gpu else CPU) if args.only is None or n in args.only]
+    ended = [run(name, args.gpu, args.full and name == "scale" and not args.gpu) for name in chosen]
+    performance.write_plots()
+    figures.main()
+    for record, bar in performance.bars():
+        print(f"{'met   ' if bar['met'] else 'MISSED'}  {bar['what']}: {performance.asked(bar)}  ({record})")
+    return 0 if all(ended) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
