@@ -33,6 +33,18 @@ sys.exit(main(sys.argv[1:]))
 """``megae`` in which a process waits for as long as a busy machine may take to let the first one speak."""
 
 
+ALONE_AT_LAST = """
+import pathlib, sys
+from megae.cli import main
+
+code = main(sys.argv[1:])
+threads = [(task / "comm").read_text().strip() for task in pathlib.Path("/proc/self/task").glob("*")]
+left = [name for name in threads if "gloo" in name]
+sys.exit(f"threads of the group are left: {left}" if left else code)
+"""
+"""``megae`` that fails where a thread of the group outlives the command; where there is no ``/proc``, none is seen."""
+
+
 def torchrun(folder: Path, *args: str, program: tuple[str, ...] = ("-m", "megae")) -> subprocess.CompletedProcess[str]:
     """Two processes on this machine; torchrun finds a free port by itself."""
     torch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", *program]
@@ -44,7 +56,9 @@ def torchrun(folder: Path, *args: str, program: tuple[str, ...] = ("-m", "megae"
 
 @pytest.mark.slow
 def test_two_processes_write_one_file_and_speak_with_one_voice(tmp_path):
-    done = torchrun(tmp_path, "impute", *INPUT, *QUICK, "--out", "filled.csv", "--save-model", "states.model")
+    outputs = ("--out", "filled.csv", "--save-model", "states.model")
+    watched = ("--no-python", sys.executable, "-c", ALONE_AT_LAST)
+    done = torchrun(tmp_path, "impute", *INPUT, *QUICK, *outputs, program=watched)
     assert done.returncode == 0, done.stderr
     assert sorted(p.name for p in tmp_path.iterdir()) == ["filled.csv", "states.model"]
     assert done.stdout.count("filled 35 holes") == 1

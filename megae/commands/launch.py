@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 import os
 import sys
@@ -60,9 +61,7 @@ def run_among_others(run: Callable[[list[str]], int], args: list[str]) -> int:
         if code and not _first_failed(store):
             print(f"[process {os.environ['RANK']}] {said.getvalue()}", end="", file=sys.stderr)
     if code == 0:
-        import torch.distributed as dist
-
-        dist.destroy_process_group()
+        _part()
     return code
 
 
@@ -84,6 +83,8 @@ def _join() -> Any:
     import torch.distributed as dist
     from torch.distributed.rendezvous import rendezvous
 
+    import megae.training.distributed  # noqa: F401  (has to come before the group)
+
     backend, local = "gloo", int(os.environ.get("LOCAL_RANK", 0))
     if torch.cuda.is_available():
         torch.cuda.set_device(local % torch.cuda.device_count())
@@ -92,6 +93,14 @@ def _join() -> Any:
     store, rank, size = next(rendezvous("env://"))
     dist.init_process_group(backend, store=dist.PrefixStore("group", store), rank=rank, world_size=size)
     return dist.PrefixStore("megae", store)
+
+
+def _part() -> None:
+    """Leave the group and wait for its threads: one that lets go of a tensor while Python ends aborts the process."""
+    import torch.distributed as dist
+
+    gc.collect()  # replicas of a network are in cycles and hold the group
+    dist.destroy_process_group()
 
 
 def _first_failed(store: Any) -> bool:

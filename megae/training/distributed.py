@@ -15,6 +15,9 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+if dist.is_available():
+    import torch.distributed.nn  # its defaults keep the group that is there at its first import, threads and all
+
 _LOST = ("Connection closed by peer", "Connection reset by peer", "gloo/transport", "NCCL")
 """What the backends say where a process does not answer."""
 
