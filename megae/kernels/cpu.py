@@ -1,10 +1,6 @@
-"""The fused Chebyshev filter on CPU, compiled by numba.
+"""The filter on CPU: dense products for small graphs, the fused recurrence in tiles for all other rows.
 
-Columns never mix in the recurrence ``T_{k+1} = 2 S T_k - T_{k-1}``, nor do nodes of different graphs. So the signal is
-cut into tiles of some rows that no edge leaves and some columns, and one thread runs all K steps of a tile in three
-small buffers: where graphs are small these stay in cache, and the dense operands cross memory once in and once out,
-whatever K is. One large graph is one tile per block of columns, its rows taken in an order in which neighbours are
-near. Recurrence and accumulation are one pass over the neighbours. Threads meet only at the end.
+Work is cut into tiles that each one thread runs to its end; threads meet only when all is done.
 """
 
 from __future__ import annotations
@@ -15,13 +11,14 @@ from functools import cache
 from itertools import pairwise
 from typing import Any
 
-import numba
 import numpy as np
 import torch
 from torch import Tensor
 
+from megae.kernels.compiled import AS_IT_IS, bandwise_rows, closed_rows, contract_rows, expand_rows
 from megae.kernels.operator import FilterOperator
 from megae.kernels.ordering import with_near_neighbours
+from megae.kernels.small_graphs import SmallGraphs, multiply, small_graphs
 
 BLOCK_COLUMNS = 64
 """Columns of a tile at least, where there are as many: wide enough for vector instructions."""
@@ -35,213 +32,45 @@ TILE_ROWS = 32
 SERIAL_WORK = 1 << 24
 """Below this many multiply-adds a second thread costs more than it saves."""
 
-_compile = numba.njit(nogil=True, fastmath={"contract", "nsz"}, error_model="numpy")
-
-
-@_compile
-def _closed_rows(indptr, indices, least):  # pragma: no cover - compiled
-    """Bounds (R + 1,) of consecutive rows that no edge leaves, ``least`` rows or more in each."""
-    n = indptr.size - 1
-    bounds = np.empty(n // least + 2, np.int64)
-    bounds[0], count, reach = 0, 1, -1
-    for i in range(n):
-        for p in range(indptr[i], indptr[i + 1]):
-            reach = max(reach, indices[p])
-        if reach <= i and i + 1 - bounds[count - 1] >= least:
-            bounds[count] = i + 1
-            count += 1
-    if bounds[count - 1] != n:
-        bounds[count] = n
-        count += 1
-    for r in range(count - 1):
-        for p in range(indptr[bounds[r]], indptr[bounds[r + 1]]):
-            if indices[p] < bounds[r] or indices[p] >= bounds[r + 1]:
-                return np.array([0, n])
-    return bounds[:count]
-
-
-@_compile
-def _advance(
-    indptr, indices, values, a, b, previous, current, scale, shift, held, weight
-):  # pragma: no cover - compiled
-    """previous <- scale * S current - shift * previous + weight * held, if any is held; rows a to b, in place.
-
-    ``previous``, ``current`` and ``held`` hold these rows alone, (b - a, B). Neighbours come four at a time.
-    """
-    for i in range(a, b):
-        r = i - a
-        keep = -shift
-        p, end = indptr[i], indptr[i + 1]
-        while end - p > 4:
-            v0, v1 = scale * values[p], scale * values[p + 1]
-            v2, v3 = scale * values[p + 2], scale * values[p + 3]
-            j0, j1 = np.uintp(indices[p] - a), np.uintp(indices[p + 1] - a)
-            j2, j3 = np.uintp(indices[p + 2] - a), np.uintp(indices[p + 3] - a)
-            for c in range(previous.shape[1]):
-                previous[r, c] = (
-                    keep * previous[r, c]
-                    + v0 * current[j0, c]
-                    + v1 * current[j1, c]
-                    + v2 * current[j2, c]
-                    + v3 * current[j3, c]
-                )
-            keep = values.dtype.type(1)
-            p += 4
-        left = end - p
-        zero = values.dtype.type(0)
-        v0 = scale * values[p] if left > 0 else zero
-        v1 = scale * values[p + 1] if left > 1 else zero
-        j0 = np.uintp(indices[p] - a) if left > 0 else np.uintp(r)
-        j1 = np.uintp(indices[p + 1] - a) if left > 1 else np.uintp(r)
-        if left > 2:
-            v2, j2 = scale * values[p + 2], np.uintp(indices[p + 2] - a)
-            v3 = scale * values[p + 3] if left > 3 else zero
-            j3 = np.uintp(indices[p + 3] - a) if left > 3 else np.uintp(r)
-            for c in range(previous.shape[1]):
-                t = (
-                    keep * previous[r, c]
-                    + v0 * current[j0, c]
-                    + v1 * current[j1, c]
-                    + v2 * current[j2, c]
-                    + v3 * current[j3, c]
-                )
-                if held is not None:
-                    t += weight[c] * held[r, c]
-                previous[r, c] = t
-        else:
-            for c in range(previous.shape[1]):
-                t = keep * previous[r, c] + v0 * current[j0, c] + v1 * current[j1, c]
-                if held is not None:
-                    t += weight[c] * held[r, c]
-                previous[r, c] = t
-
-
-@_compile
-def _longest(bounds):  # pragma: no cover - compiled
-    rows = 0
-    for r in range(bounds.size - 1):
-        rows = max(rows, bounds[r + 1] - bounds[r])
-    return rows
-
-
-@_compile
-def _aligned(rows, width, like):  # pragma: no cover - compiled
-    """An empty (rows, width) array that starts at a cache line."""
-    flat = np.empty(rows * width + 64 // like.itemsize, like.dtype)
-    skip = (-flat.ctypes.data % 64) // like.itemsize
-    return flat[skip : skip + rows * width].reshape(rows, width)
-
-
-@_compile
-def _bandwise(indptr, indices, values, places, bounds, Z, C, band, Y, start, stop):  # pragma: no cover - compiled
-    """Y[:, c] = sum_k C[band[c], k] T_k(S) Z[:, c] for start <= c < stop, on the rows within ``bounds``.
-
-    Clenshaw's recurrence, b_k = C_k Z + 2 S b_{k+1} - b_{k+2}: it reads Z where the forward one reads and writes the
-    sum.
-    """
-    width, last = stop - start, C.shape[1] - 1
-    one, two, zero = values.dtype.type(1), values.dtype.type(2), values.dtype.type(0)
-    weight = _aligned(C.shape[1], width, values)
-    for k in range(C.shape[1]):
-        for c in range(width):
-            weight[k, c] = C[band[start + c], k]
-    rows = _longest(bounds)
-    first, second, held = _aligned(rows, width, values), _aligned(rows, width, values), _aligned(rows, width, values)
-    for r in range(bounds.size - 1):
-        a, b = bounds[r], bounds[r + 1]
-        current, previous = first, second
-        for i in range(b - a):
-            row = places[a + i] if places.size else a + i
-            for c in range(width):
-                z = Z[row, np.uintp(start + c)]
-                held[i, c] = z
-                current[i, c] = weight[last, c] * z
-                previous[i, c] = zero
-        for k in range(last - 1, -1, -1):
-            scale = one if k == 0 else two
-            _advance(indptr, indices, values, a, b, previous, current, scale, one, held, weight[k])
-            previous, current = current, previous
-        for i in range(b - a):
-            row = places[a + i] if places.size else a + i
-            for c in range(width):
-                Y[row, np.uintp(start + c)] = current[i, c]
-
-
-@_compile
-def _expand(indptr, indices, values, places, bounds, Z, C, Y, start, stop):  # pragma: no cover - compiled
-    """Y[:, m, c] = sum_k C[m, k] T_k(S) Z[:, c] for start <= c < stop; two steps are added to Y at a time."""
-    width, last = stop - start, C.shape[1] - 1
-    one, two, zero = values.dtype.type(1), values.dtype.type(2), values.dtype.type(0)
-    rows = _longest(bounds)
-    first, second = _aligned(rows, width, values), _aligned(rows, width, values)
-    for r in range(bounds.size - 1):
-        a, b = bounds[r], bounds[r + 1]
-        current, previous = first, second
-        for i in range(b - a):
-            row = places[a + i] if places.size else a + i
-            for c in range(width):
-                current[i, c] = Z[row, np.uintp(start + c)]
-                previous[i, c] = zero
-        for k in range(last + 1):
-            if k > 0:
-                scale, shift = (one, zero) if k == 1 else (two, one)
-                _advance(indptr, indices, values, a, b, previous, current, scale, shift, None, None)
-                previous, current = current, previous
-            if k % 2 == 0 and k != last:
-                continue
-            for i in range(b - a):
-                row = places[a + i] if places.size else a + i
-                for m in range(C.shape[0]):
-                    w, v = C[m, k], C[m, k - 1] if k % 2 == 1 else zero
-                    if k < 2:
-                        for c in range(width):
-                            Y[row, m, np.uintp(start + c)] = w * current[i, c] + v * previous[i, c]
-                    else:
-                        for c in range(width):
-                            Y[row, m, np.uintp(start + c)] += w * current[i, c] + v * previous[i, c]
-
-
-@_compile
-def _contract(indptr, indices, values, places, bounds, G, C, Y, start, stop):  # pragma: no cover - compiled
-    """Y[:, c] = sum_m sum_k C[m, k] T_k(S) G[:, m, c], by Clenshaw's recurrence on the sum over m."""
-    width = stop - start
-    one, two, zero = values.dtype.type(1), values.dtype.type(2), values.dtype.type(0)
-    rows = _longest(bounds)
-    first, second = _aligned(rows, width, values), _aligned(rows, width, values)
-    for r in range(bounds.size - 1):
-        a, b = bounds[r], bounds[r + 1]
-        current, previous = first, second
-        current[: b - a] = zero
-        previous[: b - a] = zero
-        for k in range(C.shape[1] - 1, -1, -1):
-            _advance(indptr, indices, values, a, b, previous, current, one if k == 0 else two, one, None, None)
-            previous, current = current, previous
-            for i in range(b - a):
-                row = places[a + i] if places.size else a + i
-                for m in range(C.shape[0]):
-                    w = C[m, k]
-                    for c in range(width):
-                        current[i, c] += w * G[row, m, np.uintp(start + c)]
-        for i in range(b - a):
-            row = places[a + i] if places.size else a + i
-            for c in range(width):
-                Y[row, np.uintp(start + c)] = current[i, c]
-
 
 @cache
 def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="megae-filter")
 
 
-def _over_tiles(kernel: Callable[..., Any], operator: FilterOperator, columns: int, order: int, *args: Any) -> None:
+def _run_all(run: Callable[..., None], jobs: list[tuple[Any, ...]], threads: int) -> None:
+    if threads == 1 or len(jobs) == 1:
+        for job in jobs:
+            run(*job)
+    else:
+        for done in [_pool(threads).submit(run, *job) for job in jobs]:
+            done.result()
+
+
+def _over_graphs(small: SmallGraphs, work: int, *args: Any) -> None:
+    """Multiply each small graph's rows with its matrices, on as many threads as torch uses."""
+    threads = 1 if work < SERIAL_WORK else torch.get_num_threads()
+
+    def run(first: int, end: int) -> None:
+        multiply(small.spans, small.starts, small.matrices, first, end, *args)
+
+    _run_all(run, small.shares(threads), threads)
+
+
+def _over_tiles(
+    kernel: Callable[..., Any], operator: FilterOperator, rows: np.ndarray, columns: int, order: int, *args: Any
+) -> None:
     """Run ``kernel`` on tiles sized for the cache, on as many threads as torch uses.
 
-    Threads share the rows where enough groups of rows are closed, else the columns.
+    Threads share the rows where enough groups of rows are closed, else the columns. Row i of the operator is row
+    ``rows[i]`` of the signal, or row i where ``rows`` is empty.
     """
     csr, places = with_near_neighbours(operator)
+    if rows.size:
+        places = rows[places] if places.size else rows
     work = operator.n + csr[2].size
     threads = 1 if work * columns * order < SERIAL_WORK else torch.get_num_threads()
-    bounds = _closed_rows(csr[0], csr[1], TILE_ROWS)
+    bounds = closed_rows(csr[0], csr[1], TILE_ROWS)
     by_rows = bounds.size - 1 >= 8 * threads
     shares = _row_shares(csr[0], bounds, threads) if by_rows else [bounds]
     lanes = 1 if by_rows else threads
@@ -255,12 +84,7 @@ def _over_tiles(kernel: Callable[..., Any], operator: FilterOperator, columns: i
             kernel(*csr, places, mine, *args, start, stop)
 
     jobs = [(mine, blocks) for mine in shares] if by_rows else [(bounds, [block]) for block in blocks]
-    if threads == 1 or len(jobs) == 1:
-        for job in jobs:
-            run(*job)
-    else:
-        for done in [_pool(threads).submit(run, *job) for job in jobs]:
-            done.result()
+    _run_all(run, jobs, threads)
 
 
 def _row_shares(indptr: np.ndarray, bounds: np.ndarray, shares: int) -> list[np.ndarray]:
@@ -275,23 +99,50 @@ def bandwise(operator: FilterOperator, Z: Tensor, C: Tensor) -> Tensor:
     """(N, M, h) -> (N, M, h): band m through filter m."""
     n, bands, h = Z.shape
     Y = torch.empty_like(Z, memory_format=torch.contiguous_format)
+    signal, result, weights = _flat(Z), Y.view(n, bands * h).numpy(), C.numpy()
     band = np.repeat(np.arange(bands), h)
-    flat = Z.contiguous().view(n, bands * h).numpy()
-    _over_tiles(_bandwise, operator, bands * h, C.shape[1], flat, C.numpy(), band, Y.view(n, bands * h).numpy())
+    small = small_graphs(operator, weights, h)
+    if small is not None:
+        _over_graphs(small, small.matrices.size * h, signal, h, 0, result, h, bands, 1, h)
+    for part, rows in _others(operator, small):
+        _over_tiles(bandwise_rows, part, rows, bands * h, C.shape[1], signal, weights, band, result)
     return Y
 
 
 def expand(operator: FilterOperator, Z: Tensor, C: Tensor) -> Tensor:
     """(N, 1, h) -> (N, M, h): one input through every filter."""
     n, _, h = Z.shape
-    Y = Z.new_empty((n, C.shape[0], h))
-    _over_tiles(_expand, operator, h, C.shape[1], Z.contiguous().view(n, h).numpy(), C.numpy(), Y.numpy())
+    bands = C.shape[0]
+    Y = Z.new_empty((n, bands, h))
+    signal, weights = _flat(Z), C.numpy()
+    small = small_graphs(operator, weights, h)
+    if small is not None:
+        _over_graphs(small, small.matrices.size * h, signal, 0, 0, Y.view(n, bands * h).numpy(), h, bands, 1, h)
+    for part, rows in _others(operator, small):
+        _over_tiles(expand_rows, part, rows, h, C.shape[1], signal, weights, Y.numpy())
     return Y
 
 
 def contract(operator: FilterOperator, G: Tensor, C: Tensor) -> Tensor:
     """(N, M, h) -> (N, 1, h): the sum over m of filter m on band m, the adjoint of :func:`expand`."""
-    n, _, h = G.shape
+    n, bands, h = G.shape
     Y = G.new_empty((n, 1, h))
-    _over_tiles(_contract, operator, h, C.shape[1], G.contiguous().numpy(), C.numpy(), Y.view(n, h).numpy())
+    result, weights = Y.view(n, h).numpy(), C.numpy()
+    small = small_graphs(operator, weights, h)
+    if small is not None:
+        _over_graphs(small, small.matrices.size * h, _flat(G), 0, h, result, 0, 1, bands, h)
+    for part, rows in _others(operator, small):
+        _over_tiles(contract_rows, part, rows, h, C.shape[1], G.contiguous().numpy(), weights, result)
     return Y
+
+
+def _flat(Z: Tensor) -> np.ndarray:
+    """(N, M, h) -> (N, M h), in C order."""
+    return Z.contiguous().view(Z.shape[0], Z.shape[1] * Z.shape[2]).numpy()
+
+
+def _others(operator: FilterOperator, small: SmallGraphs | None) -> list[tuple[FilterOperator, np.ndarray]]:
+    """The rows that are in no small graph: their operator, and which rows of the signal they are (empty for all)."""
+    if small is None:
+        return [(operator, AS_IT_IS)]
+    return [] if small.rest is None else [(small.rest, small.rows)]

@@ -116,8 +116,9 @@ def warm_up(kind: str) -> None:
     """
     S = (torch.tensor([0, 1, 2], dtype=torch.int32), torch.tensor([1, 0], dtype=torch.int32), -torch.ones(2))
     operator, C = FilterOperator(*S).to(kind), torch.ones(2, 2, device=kind)
-    apply(operator, torch.zeros(2, 1, 1, device=kind), C)
-    apply_adjoint(operator, apply(operator, torch.zeros(2, 2, 1, device=kind), C), C)
+    for h in (1, 16):  # few columns go by the recurrence alone, more of them by dense products
+        apply(operator, torch.zeros(2, 1, h, device=kind), C)
+        apply_adjoint(operator, apply(operator, torch.zeros(2, 2, h, device=kind), C), C)
 
 
 def _matched(L: Operator | sp.sparray | sp.spmatrix, Z: Tensor, C: Tensor | np.ndarray) -> tuple[Operator, Tensor]:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 from kernel_cases import LAPLACIANS, coefficients, distance, random_laplacian, signal, twin
 
-from megae.kernels import FilterOperator, apply, blocks, cpu, sparse, warm_up
+from megae.kernels import FilterOperator, apply, blocks, compiled, cpu, small_graphs, sparse, warm_up
 from megae.kernels.dense import chebyshev_response, exact_filter
 
+SEVERAL = [random_laplacian(n, seed=n, p=0.5) for n in (12, 9, 30, 14)]
 TOLERANCE = {torch.float32: 2e-5, torch.float64: 1e-12}
 backends = pytest.mark.parametrize("backend", [cpu, sparse, blocks], ids=["numba", "torch", "dense"])
 precisions = pytest.mark.parametrize("dtype", list(TOLERANCE), ids=["float32", "float64"])
-shapes = pytest.mark.parametrize(("M", "K", "h"), [(3, 5, 4), (2, 0, 3), (4, 1, 5), (1, 7, 2), (5, 10, 70)])
+shapes = pytest.mark.parametrize(
+    ("M", "K", "h"), [(3, 5, 4), (2, 0, 3), (4, 1, 5), (1, 7, 2), (5, 10, 70), (6, 10, 24), (2, 12, 129)]
+)
 
 
 @backends
@@ -57,22 +61,30 @@ def test_input_is_left_as_it_was():
 
 
 def test_nothing_is_compiled_after_warming_up():
+    def signatures() -> dict[str, int]:
+        parts = ("bandwise_rows", "expand_rows", "contract_rows"), ("multiply", "_fill")
+        modules = compiled, small_graphs
+        return {
+            name: len(getattr(m, name).signatures) for m, names in zip(modules, parts, strict=True) for name in names
+        }
+
     warm_up("cpu")
-    compiled = {name: len(getattr(cpu, name).signatures) for name in ("_bandwise", "_expand", "_contract")}
-    assert min(compiled.values()) > 0
+    before = signatures()
+    assert min(before.values()) > 0
     L, C = random_laplacian(40), torch.from_numpy(coefficients(3, 8)).float()
-    Z = signal(40, 3, 5, torch.float32)
-    apply(L, Z.requires_grad_(), C).sum().backward()
-    apply(L, Z[:, :1], C).sum().backward()
-    assert {name: len(getattr(cpu, name).signatures) for name in compiled} == compiled
+    for h in (5, 40):
+        Z = signal(40, 3, h, torch.float32)
+        apply(L, Z.requires_grad_(), C).sum().backward()
+        apply(L, Z[:, :1], C).sum().backward()
+    assert signatures() == before
 
 
 @pytest.mark.parametrize("threads", [2, 3, 5])
 @pytest.mark.parametrize("h", [1, 37, 200])
 def test_result_does_not_depend_on_threads(monkeypatch, threads, h):
-    L, C = random_laplacian(40), torch.from_numpy(coefficients(3, 8)).float()
+    L, C = sp.csr_array(sp.block_diag([random_laplacian(40), *SEVERAL])), torch.from_numpy(coefficients(3, 8)).float()
     operator = FilterOperator.from_laplacian(L)
-    Z = signal(40, 3, h, torch.float32)
+    Z = signal(L.shape[0], 3, h, torch.float32)
     forms = [(cpu.bandwise, Z), (cpu.expand, Z[:, :1]), (cpu.contract, Z)]
     alone = [form(operator, z, C) for form, z in forms]
     used = []
@@ -100,7 +112,7 @@ def test_tiles_cover_every_cell_once(monkeypatch, name, threads, columns):
         assert 0 < stop - start <= max(cpu.BLOCK_COLUMNS, cpu.TILE_BYTES // (12 * np.diff(bounds).max()))
         times[bounds[0] : bounds[-1], start:stop] += 1
 
-    cpu._over_tiles(note, operator, columns, 3)
+    cpu._over_tiles(note, operator, np.empty(0, np.int64), columns, 3)
     assert (times == 1).all()
 
 
@@ -109,19 +121,19 @@ def test_closed_rows_are_those_that_no_edge_leaves():
     operator = FilterOperator.from_laplacian(L)
     csr = operator.indptr.numpy(), operator.indices.numpy()
     for least in (1, 5, 32):
-        bounds = cpu._closed_rows(*csr, least)
+        bounds = compiled.closed_rows(*csr, least)
         assert bounds[0] == 0
         assert bounds[-1] == operator.n
         assert (np.diff(bounds)[:-1] >= least).all()
         group = np.searchsorted(bounds, np.arange(operator.n), side="right")
         row, column = L.nonzero()
         assert (group[row] == group[column]).all()
-    assert cpu._closed_rows(*csr, 1).size > 8
+    assert compiled.closed_rows(*csr, 1).size > 8
 
 
 def test_an_asymmetric_pattern_is_one_tile():
     indptr, indices = np.array([0, 0, 0, 1], dtype=np.int32), np.array([0], dtype=np.int32)
-    assert cpu._closed_rows(indptr, indices, 1).tolist() == [0, 3]
+    assert compiled.closed_rows(indptr, indices, 1).tolist() == [0, 3]
 
 
 def test_many_graphs_on_many_threads(monkeypatch):

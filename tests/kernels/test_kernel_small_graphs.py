@@ -1,0 +1,119 @@
+"""Dense products of small graphs on CPU: which graphs take them, what is kept, and mixtures with large ones."""
+
+from __future__ import annotations
+
+import gc
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from kernel_cases import LAPLACIANS, coefficients, distance, random_laplacian, signal, twin
+
+from megae.kernels import FilterOperator, cpu, panel
+from megae.kernels import small_graphs as module
+from megae.spectral import normalized_laplacian
+
+LANES = {np.float32: panel.VECTOR_BYTES // 4, np.float64: panel.VECTOR_BYTES // 8}
+
+
+def ring(n: int) -> sp.csr_array:
+    return sp.csr_array(
+        normalized_laplacian(sp.csr_array(np.roll(np.eye(n), 1, axis=0) + np.roll(np.eye(n), -1, axis=0)))
+    )
+
+
+def mixture() -> sp.csr_array:
+    """Rings too long to be worth a dense matrix between small graphs and lone nodes."""
+    lone = sp.csr_array(sp.eye_array(2))
+    return sp.csr_array(
+        sp.block_diag([random_laplacian(9, p=0.9), ring(150), lone, random_laplacian(7), ring(90), ring(6)])
+    )
+
+
+def made(L: sp.csr_array, C: np.ndarray, h: int, dtype: torch.dtype = torch.float64) -> module.SmallGraphs | None:
+    operator = FilterOperator.from_laplacian(L, dtype)
+    return module.small_graphs(operator, torch.from_numpy(C).to(dtype).numpy(), h)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("h", [16, 17, 24, 64, 70, 131])
+def test_a_mixture_is_filtered_as_its_eigendecomposition_says(dtype, h):
+    L, C = mixture(), coefficients(3, 6)
+    operator, weights = FilterOperator.from_laplacian(L, dtype), torch.from_numpy(C).to(dtype)
+    small = module.small_graphs(operator, weights.numpy(), h)
+    assert small is not None
+    assert small.rest is not None
+    assert small.rest.n == 240
+    Z, x, limit = signal(L.shape[0], 3, h, dtype), signal(L.shape[0], 1, h, dtype, seed=1), 2e-5
+    limit = 2e-5 if dtype == torch.float32 else 1e-12
+    exact = twin(L, Z, C)
+    assert distance(cpu.bandwise(operator, Z, weights), exact) < limit
+    assert distance(cpu.expand(operator, x, weights), twin(L, x, C)) < limit
+    assert distance(cpu.contract(operator, Z, weights), exact.sum(axis=1, keepdims=True)) < limit
+
+
+@pytest.mark.parametrize("n", range(1, 20))
+def test_every_number_of_rows(n):
+    L, C = random_laplacian(n, seed=n, p=0.9), coefficients(2, 30)
+    operator, weights = FilterOperator.from_laplacian(L, torch.float64), torch.from_numpy(C)
+    Z = signal(n, 2, 41)
+    assert made(L, C, 41) is not None
+    assert distance(cpu.bandwise(operator, Z, weights), twin(L, Z, C)) < 1e-11
+
+
+def test_neighbours_in_memory_are_left_alone():
+    """The last rows and columns are done twice: not one cell beyond the graph or the band may change."""
+    L, C, h = random_laplacian(13, p=0.9), coefficients(2, 9), 27
+    small = made(L, C, h)
+    Y = np.full((13, 2 * h + 5), 7.0)
+    Z = np.random.default_rng(0).standard_normal((13, 2 * h))
+    module.multiply(small.spans, small.starts, small.matrices, 0, 1, Z, h, 0, Y, h, 2, 1, h)
+    assert (Y[:, 2 * h :] == 7.0).all()
+    expected = twin(L, torch.from_numpy(Z).view(13, 2, h), C)
+    assert np.allclose(Y[:, : 2 * h].reshape(13, 2, h), expected, atol=1e-12)
+
+
+def test_a_graph_is_dense_where_that_is_less_work():
+    C = coefficients(3, 10)
+    assert made(ring(100), C, 64) is None  # 10,000 against 1.5 * 10 * (200 + 200)
+    assert made(ring(50), C, 64).spans.tolist() == [[0, 50]]
+    assert made(ring(100), coefficients(3, 40), 64).spans.tolist() == [[0, 100]]
+    assert made(ring(50), C, 16) is None  # fewer columns than the matrix has: it would cost more than it saves
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_columns_narrower_than_a_vector_go_by_the_recurrence(dtype):
+    C = coefficients(9, 10)
+    kind = torch.from_numpy(np.empty(0, dtype)).dtype
+    assert made(LAPLACIANS["many graphs"], C, LANES[dtype] - 1, kind) is None
+    assert made(LAPLACIANS["many graphs"], C, LANES[dtype], kind) is not None
+
+
+def test_matrices_are_made_once_for_the_same_coefficients(monkeypatch):
+    calls = []
+    inner = module._made
+    monkeypatch.setattr(module, "_made", lambda *args: calls.append(args) or inner(*args))
+    L = LAPLACIANS["many graphs"]
+    operator, Z = FilterOperator.from_laplacian(L, torch.float64), signal(L.shape[0], 3, 32)
+    several = [torch.from_numpy(coefficients(3, 5, seed)) for seed in range(module.KEPT + 1)]
+    for weights in several[:-1]:
+        for _ in range(2):
+            cpu.bandwise(operator, Z, weights.clone())
+    assert len(calls) == module.KEPT
+    cpu.bandwise(operator, Z, several[-1])
+    assert len(module._kept[operator]) == module.KEPT
+    assert distance(cpu.bandwise(operator, Z, several[0]), twin(L, Z, several[0].numpy())) < 1e-12
+    kept = len(module._kept)
+    calls.clear()  # they hold the operator
+    del operator
+    gc.collect()
+    assert len(module._kept) == kept - 1
+
+
+def test_shares_cover_every_graph_once():
+    small = made(LAPLACIANS["many graphs"], coefficients(3, 10), 64)
+    for count in (1, 2, 3, 50):
+        shares = small.shares(count)
+        assert [a for a, _ in shares] == [0, *(b for _, b in shares[:-1])]
+        assert shares[-1][1] == small.spans.shape[0]
