@@ -112,14 +112,14 @@ def _rows_of(operator: FilterOperator, rows: np.ndarray) -> FilterOperator:
 @compiled
 def _fill(indptr, indices, values, spans, starts, eye, C, matrices):  # pragma: no cover - compiled
     """The recurrence on the identity gives P_m, row by row."""
-    within = np.empty(indptr.size - 1, np.int64)
+    within, none = np.empty(indptr.size - 1, np.int64), np.int64(0)  # a literal 0 would be compiled for anew
     for g in range(spans.shape[0]):
         a, b = spans[g]
         n = b - a
         for i in range(n):
             within[a + i] = i
         P = matrices[starts[g] : starts[g] + n * C.shape[0] * n].reshape(n, C.shape[0], n)
-        expand_rows(indptr, indices, values, within, np.array([a, b]), eye[:n], C, P, 0, n)
+        expand_rows(indptr, indices, values, within, np.array([a, b]), eye[:n], C, P, none, n)
 
 
 @compiled
