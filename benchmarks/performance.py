@@ -5,10 +5,12 @@ from __future__ import annotations
 import io
 import json
 import re
+from itertools import pairwise
+from math import log
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.record import RESULTS
+from benchmarks.record import RESULTS, bar
 from megae.io.atomic import atomic_path
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ RECORDS = (
     "authors",
     "entropy",
     "scale",
+    "scale-full",
     "streaming",
     "gpu_filter",
     "gpu_step",
@@ -36,24 +39,50 @@ def record(name: str) -> dict[str, Any] | None:
 
 
 def bars() -> list[tuple[str, dict[str, Any]]]:
-    """Every bar of every record, with the record's name."""
-    return [(name, bar) for name in RECORDS if (found := record(name)) is not None for bar in found["bars"]]
+    """Every bar of every record, with the record's name, and those on harsher readings of what is asked."""
+    return [
+        (name, one)
+        for name in RECORDS
+        if (found := record(name)) is not None
+        for one in [*found["bars"], *harsher_bars(name, found)]
+    ]
 
 
-def asked(bar: dict[str, Any]) -> str:
+def harsher_bars(name: str, found: dict[str, Any]) -> list[dict[str, Any]]:
+    """The same bars where more is asked, or less credited, out of the same record."""
+    if name.startswith("scale"):
+        seconds = [(case["nodes"], case["seconds"]) for case in found["cases"]]
+        steepest = max(log(t / s) / log(n / m) for (m, s), (n, t) in pairwise(seconds))
+        return [
+            bar(f"the same between the two sizes where it is steepest, on {found['device']}", steepest, at_most=1.1)
+        ]
+    if name == "authors":
+        times = found["times_faster"]["paper"]["unpadded"]
+        return [bar("the same against the authors' approach without their loader's padding", times, at_least=50)]
+    if name == "step_cpu":
+        times = found["seconds"]["torch's sparse product, our linear maps"] / found["seconds"]["megae"]
+        return [bar("the same against torch's sparse products alone, dense ones being ours", times, at_least=2)]
+    if name == "filter_cpu":
+        first = found["seconds"]["numba"] + found["seconds_of_matrices"]
+        what = "CPU filter and the making of its matrices, times faster than torch CSR"
+        return [bar(what, found["seconds"]["torch CSR"] / first, at_least=8)]
+    return []
+
+
+def asked(one: dict[str, Any]) -> str:
     """A figure and what is asked of it."""
-    least = bar["at_least"] is not None
-    return f"{bar['measured']:.3g} (at {'least' if least else 'most'} {bar['at_least' if least else 'at_most']:.3g})"
+    least = one["at_least"] is not None
+    return f"{one['measured']:.3g} (at {'least' if least else 'most'} {one['at_least' if least else 'at_most']:.3g})"
 
 
 def table() -> str:
     """What is asked, what was measured, whether it is met, and by which command on which machine."""
     lines = ["| figure | measured | asked | met | record |", "|---|---|---|---|---|"]
-    for name, bar in bars():
-        least = bar["at_least"] is not None
-        limit = f"{'≥' if least else '≤'} {bar['at_least' if least else 'at_most']:.3g}"
-        met = "yes" if bar["met"] else "**no**"
-        lines.append(f"| {bar['what']} | {bar['measured']:.3g} | {limit} | {met} | `{name}.json` |")
+    for name, one in bars():
+        least = one["at_least"] is not None
+        limit = f"{'≥' if least else '≤'} {one['at_least' if least else 'at_most']:.3g}"
+        met = "yes" if one["met"] else "**no**"
+        lines.append(f"| {one['what']} | {one['measured']:.3g} | {limit} | {met} | `{name}.json` |")
     lines += ["", "| record | command | machine | versions |", "|---|---|---|---|"]
     for name in RECORDS:
         found = record(name)
@@ -75,6 +104,7 @@ def details() -> str:
         "step_cpu": _step,
         "authors": _authors,
         "scale": _growth,
+        "scale-full": _growth,
         "scale-gpu": _growth,
         "entropy": _entropy,
         "streaming": _streaming,
@@ -92,8 +122,9 @@ def _lines(lead: str, head: str, rows: list[str]) -> str:
 def _filter(found: dict[str, Any]) -> str:
     lead = (
         f"**Filter**: {found['nodes']:,} nodes, {found['non_zeros']:,} non-zeros, {found['columns']} columns, "
-        f"K = {found['order']}; a copy moves {found['copy_bytes_per_second'] / 1e9:.1f} GB/s, the filter counts "
-        f"{found['counted_bytes_per_second'] / 1e9:.1f} GB/s and {found['gflops']:.0f} GFLOP/s."
+        f"K = {found['order']}; a copy moves {found['copy_bytes_per_second'] / 1e9:.1f} GB/s, the recurrence "
+        f"counts {found['counted_bytes_per_second'] / 1e9:.1f} GB/s and {found['gflops']:.0f} GFLOP/s. The matrices of "
+        f"the dense products are made in {1e3 * found['seconds_of_matrices']:.1f} ms, once."
     )
     rows = [f"| {name} | {1e3 * seconds:.1f} |" for name, seconds in found["seconds"].items()]
     return _lines(lead, "| implementation | milliseconds |", rows)
@@ -184,7 +215,8 @@ def _gpu_step(found: dict[str, Any]) -> str:
 def growth(ax: Axes) -> bool:
     """Time against nodes, both logarithmic."""
     drawn = False
-    for name, label in (("scale", "impute, CPU"), ("scale-gpu", "impute, GPU")):
+    cpu = "scale-full" if record("scale-full") is not None else "scale"
+    for name, label in ((cpu, "impute, CPU"), ("scale-gpu", "impute, GPU")):
         if (found := record(name)) is not None:
             cases = found["cases"]
             ax.loglog([c["nodes"] for c in cases], [c["seconds"] for c in cases], "o-", label=label)
@@ -199,11 +231,11 @@ def growth(ax: Axes) -> bool:
 
 
 def roofline(ax: Axes) -> bool:
-    """Rates of the CPU filter under what memory and arithmetic of the machine allow."""
+    """Rates of the CPU filter, by the operations of the recurrence, under what the machine's memory allows."""
     found, step = record("filter_cpu"), record("step_cpu")
     if found is None or step is None:
         return False
-    operations = found["gflops"] * found["seconds"]["numba"]
+    operations = found["gflops"] * found["seconds"]["numba, recurrence alone"]
     intensity = operations * 1e9 / found["counted_bytes"]
     peak, slope = step["product_gflop_per_second"], found["copy_bytes_per_second"] / 1e9
     at = [2.0**k for k in range(-4, 8)]

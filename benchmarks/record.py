@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,12 @@ def write_record(path: Path, figures: dict[str, Any]) -> None:
     """Write figures and surroundings as JSON, atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_path(path) as temporary:
-        temporary.write_text(json.dumps({**surroundings(), **figures}, indent=1) + "\n")
+        temporary.write_text(json.dumps({**surroundings(), "openmp": _openmp(), **figures}, indent=1) + "\n")
+
+
+def _openmp() -> dict[str, str | None]:
+    """How OpenMP is told to run: waiting threads that spin, or sleep, make a difference on a busy machine."""
+    return {name: os.environ.get(name) for name in ("OMP_NUM_THREADS", "OMP_WAIT_POLICY")}
 
 
 def bar(what: str, measured: float, *, at_least: float | None = None, at_most: float | None = None) -> dict[str, Any]:

@@ -93,11 +93,12 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=5, help="epochs at each size")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--full", action="store_true", help="10^6 nodes on CPU too")
-    parser.add_argument("--out", type=Path, help="scale.json, or scale-gpu.json, among the results by default")
+    parser.add_argument("--out", type=Path, help="scale.json, scale-full.json or scale-gpu.json by default")
     args = parser.parse_args()
     large = args.full or args.device != "cpu"
     sizes = args.nodes or [10_000, 100_000, *([MILLION] if large else [])]
-    out = args.out or RESULTS / ("scale.json" if args.device == "cpu" else "scale-gpu.json")
+    kind = "-gpu" if args.device != "cpu" else "-full" if args.full else ""
+    out = args.out or RESULTS / f"scale{kind}.json"
     cases = []
     for nodes in sizes:
         with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:

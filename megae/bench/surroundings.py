@@ -41,7 +41,13 @@ def command_line() -> str:
         start = ["megae"]
     else:
         start = ["python", "-m", spec.name] if spec is not None else ["python", sys.argv[0]]
-    return shlex.join([Path(word).name if os.path.isabs(word) else word for word in [*start, *sys.argv[1:]]])
+    return shlex.join([_without_folders(word) for word in [*start, *sys.argv[1:]]])
+
+
+def _without_folders(word: str) -> str:
+    """A word of a command with the absolute path in it, if any, cut to its last part: ``--out=/a/b`` -> ``--out=b``."""
+    option, equals, value = word.partition("=") if word.startswith("-") else ("", "", word)
+    return option + equals + (Path(value).name if os.path.isabs(value) else value)
 
 
 def _version(package: str) -> str | None:

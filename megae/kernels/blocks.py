@@ -38,7 +38,10 @@ class _Bucket:
     filters: Tensor
 
 
-_prepared: WeakKeyDictionary[FilterOperator, tuple[Tensor, list[_Bucket]]] = WeakKeyDictionary()
+KEPT = 2
+"""Sets of coefficients whose matrices an operator keeps: those of the way there and of the way back."""
+
+_prepared: WeakKeyDictionary[FilterOperator, dict[bytes, list[_Bucket]]] = WeakKeyDictionary()
 
 
 def bandwise(operator: FilterOperator, Z: Tensor, C: Tensor) -> Tensor:
@@ -73,13 +76,13 @@ def _padded(operator: FilterOperator, Z: Tensor, C: Tensor) -> list[tuple[_Bucke
 
 
 def _buckets(operator: FilterOperator, C: Tensor) -> list[_Bucket]:
-    """The dense filters of an operator, kept for as long as it lives and the coefficients stay the same."""
-    kept = _prepared.get(operator)
-    if kept is not None and kept[0].shape == C.shape and torch.equal(kept[0], C):
-        return kept[1]
-    buckets = _prepare(operator, C)
-    _prepared[operator] = (C.clone(), buckets)
-    return buckets
+    """The dense filters of an operator, kept for as long as it lives."""
+    kept, key = _prepared.setdefault(operator, {}), C.cpu().numpy().tobytes()
+    if key not in kept:
+        if len(kept) >= KEPT:
+            kept.pop(next(iter(kept)), None)
+        kept[key] = _prepare(operator, C)
+    return kept[key]
 
 
 def _prepare(operator: FilterOperator, C: Tensor) -> list[_Bucket]:

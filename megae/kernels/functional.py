@@ -105,6 +105,8 @@ def apply_adjoint(L: Operator | sp.sparray | sp.spmatrix, G: Tensor, C: Tensor |
     L, C = _matched(L, G, C)
     if G.shape[1] != C.shape[0]:
         raise ValueError(f"G has {G.shape[1]} bands but C has {C.shape[0]}; give as many")
+    if not L.has_edges:
+        return (G * _at_one(C).unsqueeze(-1)).sum(dim=1, keepdim=True)
     return _Contract.apply(G, L, C, backend_for(L))
 
 
@@ -115,7 +117,7 @@ def warm_up(kind: str) -> None:
     Training that may take so many seconds calls this before they count.
     """
     S = (torch.tensor([0, 1, 2], dtype=torch.int32), torch.tensor([1, 0], dtype=torch.int32), -torch.ones(2))
-    operator, C = FilterOperator(*S).to(kind), torch.ones(2, 2, device=kind)
+    operator, C = FilterOperator(*S).to(kind), torch.ones(2, 8, device=kind)
     for h in (1, 16):  # few columns go by the recurrence alone, more of them by dense products
         apply(operator, torch.zeros(2, 1, h, device=kind), C)
         apply_adjoint(operator, apply(operator, torch.zeros(2, 2, h, device=kind), C), C)
@@ -125,7 +127,7 @@ def _matched(L: Operator | sp.sparray | sp.spmatrix, Z: Tensor, C: Tensor | np.n
     """Operator and coefficients in the precision and on the device of the signal; refuses shapes that do not fit."""
     if Z.dim() != 3:
         raise ValueError(f"Z must have shape (N, M, h) or (N, 1, h), got {tuple(Z.shape)}")
-    if not Z.is_floating_point():
+    if Z.dtype not in (torch.float32, torch.float64):
         raise ValueError(f"Z must be float32 or float64, got {Z.dtype}")
     if not isinstance(L, Operator):
         L = FilterOperator.from_laplacian(L, Z.dtype, Z.device)

@@ -44,12 +44,13 @@ class FilterOperator:
         dtype: torch.dtype = torch.float32,
         device: torch.device | str = "cpu",
     ) -> FilterOperator:
-        """Prepare a symmetric scipy sparse (N, N) Laplacian whose spectrum lies in [0, 2]."""
+        """Prepare a symmetric scipy sparse (N, N) Laplacian whose spectrum lies in [0, 2]; refuses others."""
         if L.shape[0] != L.shape[1]:
             raise ValueError(f"the Laplacian must be square, got shape {L.shape}")
         S = sp.csr_array(L - sp.eye_array(L.shape[0], format="csr"))
         S.eliminate_zeros()
         S.sort_indices()
+        _check_symmetric(S)
         if S.nnz > np.iinfo(np.int32).max:
             raise ValueError(f"the graph has {S.nnz} non-zeros, more than 32-bit indices can address")
         return cls(
@@ -128,3 +129,14 @@ class OwnFilter(ABC):
     @abstractmethod
     def contract(self, G: Tensor, C: Tensor) -> Tensor:
         """(n, M, h) -> (n, 1, h): the sum over m of filter m on band m."""
+
+
+def _check_symmetric(S: sp.csr_array) -> None:
+    """The backward pass is the filter itself, which holds for symmetric matrices alone."""
+    other = S.T.tocsr()
+    same = all(np.array_equal(getattr(S, part), getattr(other, part)) for part in ("indptr", "indices"))
+    if not same or not np.allclose(S.data, other.data, rtol=1e-5, atol=1e-7):
+        raise ValueError(
+            "the Laplacian must be symmetric; megae.spectral.normalized_laplacian makes one out of any graph, "
+            "directed ones included"
+        )

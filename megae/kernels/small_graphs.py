@@ -2,7 +2,8 @@
 
 For a graph of n nodes, ``P_m = sum_k C[m, k] T_k(S)`` is a dense (n, n) matrix. A product with it costs n for each node
 and column, whatever K is, and runs near the rate of dense arithmetic, where K sparse steps cost K (degree + 2) at less
-than half of it. So a graph takes this way exactly where that is less.
+than half of it. Graphs of no more nodes than a band has columns take this way, if most rows are of such graphs: then
+the matrices take no more memory than the signal, whatever K is.
 """
 
 from __future__ import annotations
@@ -18,11 +19,14 @@ from megae.kernels.compiled import closed_rows, compiled, expand_rows
 from megae.kernels.operator import FilterOperator
 from megae.kernels.panel import ROWS, VECTOR_BYTES, VECTORS, narrow, wide
 
-WORTH = 1.5
-"""Multiply-adds of a dense product that cost as much as one of the recurrence, and the making of the matrix besides."""
+LEAST_STEPS = 4
+"""Degree of the polynomials from which a dense product pays."""
 
-KEPT = 4
-"""Sets of coefficients whose matrices an operator keeps."""
+LARGEST = 96
+"""Nodes of a graph from which the recurrence is as fast: about twice K (degree + 2) on molecules and proteins."""
+
+KEPT = 2
+"""Sets of coefficients whose matrices an operator keeps: those of the way there and of the way back."""
 
 
 @dataclass(frozen=True)
@@ -58,20 +62,20 @@ _kept: WeakKeyDictionary[FilterOperator, dict[tuple[int, bytes], SmallGraphs | N
 
 
 def small_graphs(operator: FilterOperator, C: np.ndarray, h: int) -> SmallGraphs | None:
-    """The small graphs of an operator, made once for as long as it lives; None where no graph is small enough.
+    """The small graphs of an operator, made once for as long as it lives; None where they have few of its rows.
 
     Parameters
     ----------
     C : ndarray of shape (M, K + 1), in the precision of the operator
     h : columns of a band
     """
-    if h < VECTOR_BYTES // C.itemsize:
+    if h < VECTOR_BYTES // C.itemsize or C.shape[1] <= LEAST_STEPS:
         return None
     kept = _kept.setdefault(operator, {})
     key = (h, C.tobytes())
     if key not in kept:
         if len(kept) >= KEPT:
-            kept.pop(next(iter(kept)))
+            kept.pop(next(iter(kept)), None)
         kept[key] = _made(operator, C, h)
     return kept[key]
 
@@ -80,9 +84,8 @@ def _made(operator: FilterOperator, C: np.ndarray, h: int) -> SmallGraphs | None
     indptr, indices, values = operator.indptr.numpy(), operator.indices.numpy(), operator.values.numpy()
     bounds = closed_rows(indptr, indices, 1)
     n = np.diff(bounds)
-    steps = max(1, C.shape[1] - 1) * (np.diff(indptr[bounds]) + 2 * n)
-    small = (n**2 <= WORTH * steps) & (n <= C.shape[0] * h)
-    if not small.any():
+    small = n <= min(h, LARGEST)
+    if 2 * n[small].sum() < operator.n:
         return None
     spans = np.stack([bounds[:-1], bounds[1:]], axis=1)[small]
     size = C.shape[0] * n[small] ** 2

@@ -48,12 +48,14 @@ def symmetrized_adjacency(
            [1., 0., 1.],
            [0., 1., 0.]])
     """
+    if num_nodes is None and edge_weight is None and _is_clean(A):
+        return sp.csr_array(A, copy=True)
     rows, cols, weights, n = _edges(A, num_nodes, edge_weight)
     _check_weights(rows, cols, weights)
     keep = (rows != cols) & (weights > 0)
     low, high = np.minimum(rows, cols)[keep], np.maximum(rows, cols)[keep]
     weights = weights[keep]
-    order = np.lexsort((high, low))
+    order = np.argsort(low * n + high)
     low, high, weights = low[order], high[order], weights[order]
     if low.size:
         first = np.flatnonzero(np.r_[True, (np.diff(low) != 0) | (np.diff(high) != 0)])
@@ -105,6 +107,21 @@ def normalized_laplacian(A: Any, *, num_nodes: int | None = None, edge_weight: A
     laplacian = sp.csr_array(sp.eye_array(n, format="csr") - normalized)
     laplacian.sort_indices()
     return laplacian
+
+
+def _is_clean(A: Any) -> bool:
+    """Whether A is just what :func:`symmetrized_adjacency` makes, so that a second reading need not sort again."""
+    matrix: Any = A
+    if not sp.issparse(A) or matrix.format != "csr" or matrix.dtype != np.float64:
+        return False
+    if matrix.shape[0] != matrix.shape[1]:
+        return False
+    if not matrix.has_canonical_format or not (np.isfinite(matrix.data) & (matrix.data > 0)).all():
+        return False
+    if matrix.diagonal().any():
+        return False
+    other = matrix.T.tocsr()
+    return all(np.array_equal(getattr(matrix, part), getattr(other, part)) for part in ("indptr", "indices", "data"))
 
 
 def _edges(A: Any, num_nodes: int | None, edge_weight: ArrayLike | None) -> _Edges:

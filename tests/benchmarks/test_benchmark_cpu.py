@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import json
+import math
 from collections.abc import Iterator
 from types import SimpleNamespace
 
@@ -12,14 +13,17 @@ import pytest
 
 from benchmarks import filter_cpu, performance, step_cpu, timing
 from benchmarks.record import bar
-from megae.kernels import choice
+from megae.kernels import choice, cpu
+from megae.kernels.small_graphs import small_graphs
 from megae.models import linear
 
 
 @pytest.mark.data("ENZYMES")
 def test_filters_that_are_compared_compute_the_same():
     found = filter_cpu.measure(rounds=1, graphs=12)
-    assert set(found["seconds"]) == {"numba", "torch CSR", "dense", "PyG ChebConv"}
+    assert set(found["seconds"]) == {"numba", "numba, recurrence alone", "torch CSR", "dense", "PyG ChebConv"}
+    assert found["seconds_of_matrices"] > 0
+    assert cpu.small_graphs is small_graphs
     assert found["largest_difference"]["torch CSR"] < 1e-5
     assert found["largest_difference"]["PyG ChebConv"] < 1e-3
     assert found["counted_bytes"] == 3 * 10 * found["nodes"] * 384 * 4
@@ -78,6 +82,21 @@ def test_the_page_tells_what_is_met_missed_and_not_measured(tmp_path, monkeypatc
     assert "| small | 17.2 | ≤ 16 | **no** | `streaming.json` |" in text
     assert "| `scale.json` | not measured yet | | |" in text
     assert performance.asked(bars[1]) == "17.2 (at most 16)"
+
+
+def test_harsher_readings_are_made_of_the_same_record():
+    cases = [{"nodes": n, "seconds": t} for n, t in ((100, 1.0), (1000, 5.0), (10_000, 80.0))]
+    (growth,) = performance.harsher_bars("scale-gpu", {"device": "cuda", "cases": cases})
+    assert growth["measured"] == pytest.approx(math.log10(16))
+    assert not growth["met"]
+    (authors,) = performance.harsher_bars("authors", {"times_faster": {"paper": {"unpadded": 48.5, "code": 70.0}}})
+    assert (authors["measured"], authors["at_least"], authors["met"]) == (48.5, 50, False)
+    seconds = {"megae": 0.5, "torch's sparse product, our linear maps": 0.75}
+    assert performance.harsher_bars("step_cpu", {"seconds": seconds})[0]["measured"] == 1.5
+    seconds = {"numba": 1.0, "torch CSR": 12.0}
+    (first,) = performance.harsher_bars("filter_cpu", {"seconds": seconds, "seconds_of_matrices": 2.0})
+    assert first["measured"] == 4.0
+    assert performance.harsher_bars("streaming", {}) == []
 
 
 def test_plots_are_drawn_from_the_records(tmp_path, monkeypatch):

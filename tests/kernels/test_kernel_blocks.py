@@ -24,6 +24,11 @@ def test_filters_are_made_once_for_the_same_coefficients(monkeypatch):
     other = 2 * C
     assert distance(blocks.bandwise(operator, Z, torch.from_numpy(other)), twin(L, Z, other)) < 1e-12
     assert len(made) == 2
+    blocks.bandwise(operator, Z, torch.from_numpy(C))
+    assert len(made) == 2, "analysis and synthesis take turns in training"
+    third = 3 * C
+    assert distance(blocks.bandwise(operator, Z, torch.from_numpy(third)), twin(L, Z, third)) < 1e-12
+    assert len(blocks._prepared[operator]) == blocks.KEPT
 
 
 def test_filters_go_with_their_operator():

@@ -39,6 +39,26 @@ def test_a_prepared_operator_gives_what_the_matrix_gives_in_either_precision():
 
 
 @pytest.mark.usefixtures("backend")
+def test_no_nodes_at_all():
+    L, C = sp.csr_array((0, 0)), coefficients(3, 5)
+    assert apply(L, torch.zeros(0, 1, 4), C).shape == (0, 3, 4)
+    assert apply_adjoint(L, torch.zeros(0, 3, 4), C).shape == (0, 1, 4)
+
+
+def test_a_matrix_that_is_not_symmetric_is_refused():
+    L = random_laplacian(6).tolil()
+    L[0, 1] = -0.9
+    with pytest.raises(ValueError, match=r"must be symmetric; .*normalized_laplacian"):
+        apply(L.tocsr(), signal(6, 2, 3), coefficients(2, 4))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.int64, torch.bool])
+def test_other_precisions_are_refused(dtype):
+    with pytest.raises(ValueError, match="must be float32 or float64"):
+        apply(random_laplacian(6), torch.ones(6, 2, 3, dtype=dtype), coefficients(2, 4))
+
+
+@pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("name", ["random", "isolated", "no edges"])
 def test_gradients_of_first_and_second_order(name):
     L, C = LAPLACIANS[name], coefficients(3, 4)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from spectral_cases import KINDS, make_graph
 
-from megae.spectral import normalized_laplacian, symmetrized_adjacency
+from megae.spectral import laplacian, normalized_laplacian, symmetrized_adjacency
 
 TRIANGLE_AND_TAIL = np.array([[0, 1, 2, 0], [1, 0, 1, 0], [2, 1, 0, 3], [0, 0, 3, 0]], dtype=float)
 
@@ -101,6 +101,26 @@ def test_no_edges_and_no_nodes() -> None:
     np.testing.assert_array_equal(normalized_laplacian(sp.csr_array((3, 3))).toarray(), np.eye(3))
     assert normalized_laplacian(np.zeros((0, 0))).shape == (0, 0)
     assert normalized_laplacian(np.zeros((2, 0), dtype=int), num_nodes=4).shape == (4, 4)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(st.sampled_from(KINDS), st.integers(1, 20), st.integers(0, 10**6))
+def test_a_clean_matrix_is_taken_as_it_is_and_any_other_is_not(kind: str, n: int, seed: int) -> None:
+    adjacency = symmetrized_adjacency(make_graph(kind, n, seed))
+    assert laplacian._is_clean(adjacency)
+    again = symmetrized_adjacency(adjacency)
+    np.testing.assert_array_equal(again.toarray(), adjacency.toarray())
+    again.data[:] = 0
+    assert (adjacency.data > 0).all(), "a copy"
+    if adjacency.nnz:
+        row, column = adjacency.nonzero()[0][0], adjacency.nonzero()[1][0]
+        for entry, place in ((7.5, (row, column)), (1.0, (row, row)), (0.0, (row, column)), (-1.0, (row, column))):
+            spoiled = adjacency.tolil()
+            spoiled[place] = entry
+            assert not laplacian._is_clean(spoiled.tocsr())
+        stored = adjacency.copy()
+        stored.data[0] = 0.0
+        assert not laplacian._is_clean(stored)
 
 
 def test_two_by_two_array_is_an_adjacency_unless_said_otherwise() -> None:
