@@ -9,7 +9,7 @@ import numpy as np
 from torch_geometric.data import Data
 
 from megae.bench.protocol import Answers
-from megae.bench.units import scale
+from megae.bench.units import Scale, scale
 
 UNITS = ("ours", "paper")
 
@@ -26,22 +26,23 @@ def score(filled: Sequence[np.ndarray], answers: Answers) -> dict[str, Any]:
     -------
     dict
         ``scores``: unit -> ``rmse`` (the headline: per graph on many graphs, pooled on one), ``per_graph_rmse``,
-        ``pooled_rmse``, ``mae`` and ``r2`` against the training mean of the column; ``pairs``: RMSE of each test graph
-        (each column on one graph) in our units, None where it has no hole, and ``ids``, where in the dataset those
-        graphs stand; ``holes``: how many cells were scored.
+        ``pooled_rmse``, ``mae`` and ``r2`` against the training mean of the column; ``pairs``: unit -> ``rmse`` of each
+        test graph (each column on one graph), None where it has no hole, and ``ids``, where in the dataset those graphs
+        stand; ``holes``: how many cells were scored.
     """
     check_fills(filled, answers.test, answers.holes)
-    scores = {unit: _measures(filled, answers, unit) for unit in UNITS}
-    for measures in scores.values():
-        measures["rmse"] = measures["pooled_rmse" if answers.single else "per_graph_rmse"]
-    ours = [_errors(f, g, h) / _at(scale("ours", g, answers), h) for f, g, h in _cases(filled, answers)]
-    if answers.single:
-        holes = answers.holes[0]
-        pairs: dict[str, Any] = {"over": "column", "rmse": _by_column(ours[0], holes)}
-    else:
-        pairs = {"over": "test graph", "rmse": [rms(e) for e in ours]}
-        if answers.parts:
-            pairs["ids"] = answers.parts[2].tolist()
+    means = [np.broadcast_to(answers.mean, h.shape) for h in answers.holes]
+    scores: dict[str, dict[str, Any]] = {}
+    pairs: dict[str, Any] = {"over": "column" if answers.single else "test graph", "rmse": {}}
+    for unit in UNITS:
+        divide_by = scale(unit, answers)
+        errors = _errors(filled, answers, divide_by)
+        measures = _measures(errors, _errors(means, answers, divide_by))
+        scores[unit] = measures | {"rmse": measures["pooled_rmse" if answers.single else "per_graph_rmse"]}
+        of_graphs = [rms(e) for e in errors]
+        pairs["rmse"][unit] = _by_column(errors[0], answers.holes[0]) if answers.single else of_graphs
+    if answers.parts:
+        pairs["ids"] = answers.parts[2].tolist()
     return {"scores": scores, "pairs": pairs, "holes": int(sum(h.sum() for h in answers.holes))}
 
 
@@ -59,24 +60,17 @@ def rms(errors: np.ndarray) -> float | None:
     return float(np.sqrt(np.mean(errors**2))) if errors.size else None
 
 
-def _cases(filled: Sequence[np.ndarray], answers: Answers) -> list[tuple[np.ndarray, Data, np.ndarray]]:
-    return list(zip(filled, answers.test, answers.holes, strict=True))
+def _errors(filled: Sequence[np.ndarray], answers: Answers, divide_by: Scale) -> list[np.ndarray]:
+    """Errors over the holes of each test graph, in a unit."""
+    errors = []
+    for values, graph, holes in zip(filled, answers.test, answers.holes, strict=True):
+        away = values.astype(np.float64) - graph.x.numpy().astype(np.float64)
+        errors.append(away[holes] / np.broadcast_to(divide_by(graph), holes.shape)[holes])
+    return errors
 
 
-def _errors(values: np.ndarray, graph: Data, holes: np.ndarray) -> np.ndarray:
-    return (values.astype(np.float64) - graph.x.numpy().astype(np.float64))[holes]
-
-
-def _at(factor: np.ndarray, holes: np.ndarray) -> np.ndarray:
-    return np.broadcast_to(factor, holes.shape)[holes]
-
-
-def _measures(filled: Sequence[np.ndarray], answers: Answers, unit: str) -> dict[str, Any]:
-    errors, baseline = [], []
-    for values, graph, holes in _cases(filled, answers):
-        factor = _at(scale(unit, graph, answers), holes)
-        errors.append(_errors(values, graph, holes) / factor)
-        baseline.append(_errors(np.broadcast_to(answers.mean, holes.shape), graph, holes) / factor)
+def _measures(errors: Sequence[np.ndarray], baseline: Sequence[np.ndarray]) -> dict[str, Any]:
+    """The figures of a unit from the errors on each graph, and those of the training mean."""
     pooled, reference = np.concatenate(errors), np.concatenate(baseline)
     of_graphs = [r for e in errors if (r := rms(e)) is not None]
     spread = float(np.sum(reference**2))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from megae.bench.show.samples import Record
-from megae.bench.show.significance import ALPHA
+from megae.bench.catalogue import Experiment
+from megae.bench.show.samples import Column, Record
+from megae.bench.show.significance import ALPHA, LEAST_TRIALS
 from megae.bench.show.summary import Summary, place_of
 from megae.bench.units import PAPER_UNITS
 
@@ -21,7 +22,8 @@ def legend(summary: Summary) -> list[str]:
         f"Ours: mean ± standard deviation over {_count(summary.trials, 'trial')}. The paper's figures stand in columns "
         "of their own and enter no mean, rank or test; the paper gives no spread.",
         "A rank (#) counts rows with all trials, the best first. Bold: the best. ≈: not significantly worse than the "
-        f"best (p ≥ {ALPHA:g}). ?: not tested, or too few pairs to tell. No mark: significantly worse.",
+        f"best (p ≥ {ALPHA:g}). ?: not tested, or too few pairs or trials to tell (a t-test takes at least "
+        f"{LEAST_TRIALS}). All trials and no mark: significantly worse.",
     ]
     if "entropy_change" in measures:
         lines.append(
@@ -60,13 +62,8 @@ def _tests(summary: Summary) -> list[str]:
     lines = [
         "Significance: the best row against every other, two-sided. Which row is best was read off the same trials, so "
         "Holm's correction counts all pairs of ranked rows of a column.",
+        *_which(summary),
     ]
-    if kinds - {"trial"}:
-        lines.append(
-            "RMSE is compared pair by pair with the Wilcoxon signed-rank test, on errors in our unit. It asks whether "
-            "the other row errs more on most pairs, the mean by how much: a row can have the best mean without being "
-            "significantly better."
-        )
     if "test graph" in kinds:
         lines.append(
             "Pairs are test graphs. A graph can be in the test part of several trials, so trials are not independent: "
@@ -84,12 +81,52 @@ def _tests(summary: Summary) -> list[str]:
             "Columns of one table are not independent: these p-values are about this table, and optimistic."
         )
     if "trial" in kinds:
-        sizes = sorted({c.test.trials for (_, col), c in summary.cells.items() if c.test and col.measure != "rmse"})
         lines.append(
-            f"Accuracy is one number per trial: a paired t-test over {' or '.join(map(str, sizes))} trials. So few "
-            "numbers tell only large differences from chance, and trials share one dataset: take it as a hint."
+            "So few numbers as there are trials tell only large differences from chance, and trials share one dataset: "
+            "take a t-test as a hint."
         )
     return lines + _too_few(summary)
+
+
+def _which(summary: Summary) -> list[str]:
+    """Which test was made of what, a sentence for each."""
+    rmse = {column: kind for column, kind in summary.tested_by.items() if column.measure == "rmse"}
+    pairs = [column for column, kind in rmse.items() if kind != "trial"]
+    trials = [column for column, kind in rmse.items() if kind == "trial"]
+    accuracy = [column for column in summary.tested_by if column.measure == "accuracy"]
+    lines = []
+    if pairs:
+        lines.append(
+            f"RMSE{_on(pairs, trials)}: Wilcoxon signed-rank test on errors in the unit shown, pair by pair. It asks "
+            "whether the other row errs more on most pairs, the mean by how much: a row can have the best mean without "
+            "being significantly better."
+        )
+    if trials:
+        lines.append(
+            f"RMSE{_on(trials, pairs)}: {_t_test(summary, trials)} on the figures shown, since not all records there "
+            f"hold the errors of single {_singles(trials)} in this unit."
+        )
+    if accuracy:
+        lines.append(f"Accuracy is one number per trial: a {_t_test(summary, accuracy)}.")
+    return lines
+
+
+def _on(columns: Sequence[Column], others: Sequence[Column]) -> str:
+    """Where a test was made, if another was made elsewhere: whole datasets by name, of the rest each place."""
+    if not others:
+        return ""
+    shared = {column.dataset for column in others}
+    return " on " + ", ".join(dict.fromkeys(place_of(c) if c.dataset in shared else c.dataset for c in columns))
+
+
+def _t_test(summary: Summary, columns: Sequence[Column]) -> str:
+    sizes = sorted({c.test.trials for (_, where), c in summary.cells.items() if c.test and where in columns})
+    return f"paired t-test over {' or '.join(map(str, sizes))} trials"
+
+
+def _singles(columns: Sequence[Column]) -> str:
+    kinds = {column.of_graphs for column in columns}
+    return " or ".join(["test graphs"] * (True in kinds) + ["columns"] * (False in kinds))
 
 
 def _too_few(summary: Summary) -> list[str]:
@@ -129,9 +166,8 @@ def units(summary: Summary) -> list[str]:
     return [headline, chosen, *([ours, paper] if summary.unit == "ours" else [paper, ours])]
 
 
-def origins(summary: Summary) -> list[tuple[str, str]]:
-    """Name and value of each fact about the runs: machines, versions, commands."""
-    used = summary.records
+def origins(used: Sequence[Record]) -> list[tuple[str, str]]:
+    """Name and value of each fact about the runs whose records are used: machines, versions, commands."""
     if not used:
         return [("Trials", "none has been run")]
     failed = sum(record["status"] != "ok" for record in used)
@@ -145,10 +181,10 @@ def origins(summary: Summary) -> list[tuple[str, str]]:
     return facts
 
 
-def doubts(summary: Summary) -> list[str]:
+def doubts(experiment: Experiment) -> list[str]:
     """What is unsure: about single rows, then about the whole."""
-    rows = [f"{row.label}: {row.doubt}" for row in summary.experiment.rows if row.doubt]
-    return rows + list(summary.experiment.doubts)
+    rows = [f"{row.label}: {row.doubt}" for row in experiment.rows if row.doubt]
+    return rows + list(experiment.doubts)
 
 
 def lead(summary: Summary) -> str:

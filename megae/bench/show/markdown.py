@@ -27,8 +27,8 @@ def markdown(summary: Summary) -> str:
     if summary.errors:
         parts += ["## Errors", _bullets([f"`{_line(error).replace('`', chr(39))}`" for error in summary.errors])]
     parts += ["## How to read it", _bullets([_line(s) for s in _reading(summary)])]
-    parts += ["## Where it was measured", _bullets([f"{n}: {_line(v)}" for n, v in footer.origins(summary)])]
-    if unsure := footer.doubts(summary):
+    parts += ["## Where it was measured", _bullets([f"{n}: {_line(v)}" for n, v in footer.origins(summary.records)])]
+    if unsure := footer.doubts(summary.experiment):
         parts += ["## Doubts", _bullets([_line(doubt) for doubt in unsure])]
     return "\n\n".join(parts) + "\n"
 

@@ -28,8 +28,8 @@ def page(summary: Summary) -> str:
         sheet.section("Errors", *(notice(error) for error in summary.errors))
     reading = [*footer.units(summary), *footer.legend(summary), *summary.notes]
     sheet.section("How to read it", *(paragraph(sentence) for sentence in reading))
-    sheet.section("Where it was measured", facts(footer.origins(summary)))
-    if unsure := footer.doubts(summary):
+    sheet.section("Where it was measured", facts(footer.origins(summary.records)))
+    if unsure := footer.doubts(experiment):
         sheet.section("Doubts", *(paragraph(doubt) for doubt in unsure))
     return sheet.render()
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from megae.bench.catalogue import CLASSIFIERS, FULL, NEEDS, Experiment, Row
 from megae.bench.extras import PREPARED
+from megae.bench.units import proportional
 from megae.datasets import CATALOGUE
 
 Record = Mapping[str, Any]
@@ -66,7 +67,8 @@ class Sample:
     ----------
     values : dict from seed to figure
     pairs : dict from seed to ndarray of shape (P_seed,)
-        Errors of single test graphs, or of single columns on one graph, always in our unit; NaN without a hole.
+        Errors of single test graphs, or of single columns on one graph, in the unit of the figures or up to one
+        factor in it; NaN without a hole. Seeds whose record has none are left out.
     names : dict from seed to P_seed names
         Which graph or column each pair is, where the record tells.
     over : str or None
@@ -163,14 +165,15 @@ class Records:
             if value is None:
                 continue
             sample.values[seed] = value
-            pairs = record.get("pairs")
-            if column.measure == "rmse" and pairs:
+            errors = errors_of(record, unit) if column.measure == "rmse" else None
+            if errors is not None:
+                pairs = record["pairs"]
                 sample.over = pairs["over"]
-                sample.pairs[seed] = np.array(pairs["rmse"], dtype=np.float64)
+                sample.pairs[seed] = np.array(errors, dtype=np.float64)
                 if "ids" in pairs:
                     sample.names[seed] = pairs["ids"]
                 elif pairs["over"] == "column":
-                    sample.names[seed] = range(len(pairs["rmse"]))
+                    sample.names[seed] = range(len(errors))
         return sample
 
 
@@ -184,6 +187,18 @@ def figure_of(record: Record, column: Column, unit: str) -> float | None:
     else:
         found = record.get(column.measure)
     return None if found is None else float(found)
+
+
+def errors_of(record: Record, unit: str) -> list[float | None] | None:
+    """Errors of single test graphs or columns in a unit, or up to one factor in it; None where the record has none.
+
+    Earlier records have them in our unit alone, without naming it.
+    """
+    errors = (record.get("pairs") or {}).get("rmse")
+    if isinstance(errors, list):
+        errors = {"ours": errors}
+    found: list[float | None] | None = (errors or {}).get("ours" if proportional(record["trial"]["dataset"]) else unit)
+    return found
 
 
 def _canonical(settings: Mapping[str, Any]) -> str:

@@ -220,13 +220,14 @@ def _test(summary: Summary, column: Column, samples: Mapping[str, Sample], cells
     """Compare every ranked row with the best; rows as good as the best to the last digit are best too."""
     first = min(samples, key=lambda label: cells[label].rank or 0.0)
     best = samples[first]
+    over = _paired_over(column, best, samples)
     tests: dict[str, PairedTest] = {}
     for label, sample in samples.items():
         if cells[label].rank == cells[first].rank:
             cells[label] = replace(cells[label], verdict="best")
             continue
         try:
-            test = _compare(column, best, sample)
+            test = _compare(over, best, sample)
         except ValueError as error:
             summary.notes.append(f"{label} against {first} on {place_of(column)}: {error}.")
             test = None
@@ -235,7 +236,7 @@ def _test(summary: Summary, column: Column, samples: Mapping[str, Sample], cells
             tests[label] = test
     if not tests:
         return
-    summary.tested_by[column] = _paired_over(column, best)
+    summary.tested_by[column] = over
     family = pairs_of(len(samples))
     least = least_possible(list(tests.values()), family)
     if least > ALPHA:
@@ -245,18 +246,21 @@ def _test(summary: Summary, column: Column, samples: Mapping[str, Sample], cells
         cells[label] = replace(cells[label], p=p, verdict=verdict)
 
 
-def _compare(column: Column, best: Sample, other: Sample) -> PairedTest | None:
-    if column.measure != "rmse":
-        return compare_trials(best.values, other.values)
-    named = best.names.keys() >= best.pairs.keys()
-    return compare_pairs(best.pairs, other.pairs, best.names if named else None)
+def _paired_over(column: Column, best: Sample, samples: Mapping[str, Sample]) -> str:
+    """What the rows of a column are compared over: trials, unless all of them have errors of single graphs or columns.
 
-
-def _paired_over(column: Column, best: Sample) -> str:
-    if column.measure != "rmse":
+    One test for the whole column: marks that come from tests of different strength could not be read side by side.
+    """
+    if column.measure != "rmse" or any(sample.values.keys() > sample.pairs.keys() for sample in samples.values()):
         return "trial"
     named = best.names.keys() >= best.pairs.keys()
     return "named test graph" if best.over == "test graph" and named else str(best.over)
+
+
+def _compare(over: str, best: Sample, other: Sample) -> PairedTest | None:
+    if over == "trial":
+        return compare_trials(best.values, other.values)
+    return compare_pairs(best.pairs, other.pairs, None if over == "test graph" else best.names)
 
 
 def _ratio(values: Mapping[int, float], reference: Mapping[int, float], common: set[int]) -> float | None:

@@ -55,7 +55,7 @@ def record(
     seed: int,
     rmse: float | None = None,
     *,
-    pairs: Sequence[float | None] | None = None,
+    pairs: Sequence[float | None] | Mapping[str, Sequence[float | None]] | None = None,
     over: str = "test graph",
     ids: Sequence[int] | None = None,
     ours: float | None = None,
@@ -69,13 +69,15 @@ def record(
     extras: Sequence[str] = (),
     **surroundings: Any,
 ) -> dict[str, Any]:
-    """A record; ``rmse`` is in the paper's unit, ``ours`` ten times that unless given."""
+    """A record; ``rmse`` and ``pairs`` are in the paper's unit, in ours ten times that unless given."""
     trial = Trial(dataset, mechanism, rate, seed, method, dict(settings or {}), tuple(extras))
     scores = None
     if rmse is not None:
         units = {"paper": rmse, "ours": 10 * rmse if ours is None else ours}
         rest = {"mae": 0.0, "r2": 0.0}
         scores = {u: {"rmse": x, "per_graph_rmse": x, "pooled_rmse": x, **rest} for u, x in units.items()}
+    if pairs is not None and not isinstance(pairs, Mapping):
+        pairs = {"paper": list(pairs), "ours": [None if e is None else 10 * e for e in pairs]}
     return {
         "trial": trial.to_dict(),
         "key": trial.key,
@@ -83,7 +85,7 @@ def record(
         "status": "ok" if error is None else "error",
         "error": error,
         "scores": scores,
-        "pairs": None if pairs is None else {"over": over, "rmse": list(pairs)} | ({"ids": list(ids)} if ids else {}),
+        "pairs": None if pairs is None else {"over": over, "rmse": pairs} | ({"ids": list(ids)} if ids else {}),
         "accuracy": None if accuracy is None else {"centred": accuracy[0], "row-normalised": accuracy[1]},
         "entropy_change": entropy,
         "seconds": {"total": 1.0},
@@ -91,3 +93,8 @@ def record(
         "device": "cpu",
         "surroundings": {**SURROUNDINGS, **surroundings},
     }
+
+
+def earlier(made: Mapping[str, Any]) -> dict[str, Any]:
+    """A record as it was written when pairs were kept in our unit alone."""
+    return {**made, "pairs": {**made["pairs"], "rmse": made["pairs"]["rmse"]["ours"]}}

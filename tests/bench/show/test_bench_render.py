@@ -86,6 +86,38 @@ def test_labels_cannot_break_the_table():
     assert lines_of(text)["c"] == ["not run"]
 
 
+def test_the_footer_says_which_test_was_made_where(made):
+    table = experiment(ROWS, VALUES, datasets=["ENZYMES", "QM9"])
+    text = render(summarise(table, made))
+    assert "- RMSE: Wilcoxon signed-rank test on errors in the unit shown, pair by pair." in text
+    assert "t-test over" not in text
+    old = trials("mean", [0.1, 0.2, 0.3], dataset="QM9") + trials("zero", [0.2, 0.4, 0.5], dataset="QM9")
+    text = render(summarise(table, [*made, *old]))
+    assert "- RMSE on ENZYMES: Wilcoxon signed-rank test on errors in the unit shown" in text
+    assert (
+        "- RMSE on QM9: paired t-test over 3 trials on the figures shown, since not all records there hold the errors "
+        "of single test graphs in this unit." in text
+    )
+    assert "take a t-test as a hint" in text
+
+
+def test_the_footer_tells_places_of_one_dataset_apart():
+    table = experiment(ROWS[:2], rates=[0.1, 0.3])
+    made = noisy("mean", 0.0, 0.01, 1) + noisy("zero", 0.05, 0.01, 2)
+    made += trials("mean", [0.1, 0.2, 0.3], rate=0.3) + trials("zero", [0.2, 0.4, 0.5], rate=0.3)
+    text = render(summarise(table, made))
+    assert "- RMSE on ENZYMES, mcar, 0.1 missing: Wilcoxon" in text
+    assert "- RMSE on ENZYMES, mcar, 0.3 missing: paired t-test over 3 trials" in text
+
+
+def test_rows_that_could_not_be_compared_are_marked_so():
+    made = trials("mean", [0.1, 0.2]) + trials("zero", [0.2, 0.4])
+    text = render(summarise(experiment(ROWS[:2]), made, trials=2))
+    assert lines_of(text)["zero"][0].endswith("?")
+    assert "a t-test takes at least 3" in text
+    assert "Significance:" not in text
+
+
 def test_units_are_explained_and_told_apart(made):
     table = experiment(ROWS, VALUES)
     paper, ours = (render(summarise(table, made, unit)) for unit in ("paper", "ours"))
@@ -99,8 +131,8 @@ def test_units_are_explained_and_told_apart(made):
 def test_accuracy_of_whole_graphs_stands_standardised_first_in_percent():
     table = experiment(ROWS[:2], [value("MEAN", 0.6206, measure="accuracy")], extras={"ENZYMES": ["accuracy"]})
     records = [
-        record(m, s, 0.1, accuracy=(a + s / 100, 0.5), extras=["accuracy"])
-        for m, a in (("mean", 0.70), ("zero", 0.6)) for s in range(3)
+        record(m, s, 0.1, accuracy=(a + step * s, 0.5), extras=["accuracy"])
+        for m, a, step in (("mean", 0.70, 0.01), ("zero", 0.6, 0.02)) for s in range(3)
     ]  # fmt: skip
     text = render(summarise(table, records))
     cells = lines_of(text)

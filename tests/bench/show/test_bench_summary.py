@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import stats
-from show_cases import experiment, record, row, value
+from show_cases import earlier, experiment, record, row, value
 
 from megae.bench.catalogue import load_experiment, names
 from megae.bench.protocol import PROTOCOL, pose
@@ -44,7 +44,9 @@ def test_means_standard_deviations_and_ranks_by_hand():
     assert [c.mean for c in cells] == pytest.approx([0.2, 0.4, 0.2])
     assert [c.sd for c in cells] == pytest.approx([0.1, 0.0, 0.0])
     assert [c.rank for c in cells] == [1.5, 3.0, 1.5]
-    assert [c.verdict for c in cells] == ["best", "open", "best"], "two rows share the best; without pairs no test"
+    assert [c.verdict for c in cells] == ["best", "level", "best"], "two rows share the best"
+    assert found.tested_by == {RMSE: "trial"}, "these records hold no pairs"
+    assert cells[1].p == pytest.approx(3 * stats.ttest_rel([0.4] * 3, [0.1, 0.2, 0.3]).pvalue)
     assert [c.paper for c in cells] == [0.06, None, None]
     assert {c.n for c in cells} == {3}
 
@@ -76,7 +78,9 @@ def test_the_best_is_significant_where_it_is():
     found = summarise(experiment(THREE), made)
     assert [found.cells[label, RMSE].verdict for label in "ABC"] == ["best", "behind", "behind"]
     assert found.cells["A", RMSE].p is None
-    by_seed = {m: [r["pairs"]["rmse"] for r in made if r["trial"]["method"] == m] for m in ("mean", "zero", "knn")}
+    by_seed = {
+        m: [r["pairs"]["rmse"]["paper"] for r in made if r["trial"]["method"] == m] for m in ("mean", "zero", "knn")
+    }
     raw = {
         m: 4 * np.median([stats.wilcoxon(np.subtract(o, b), alternative="greater").pvalue for o, b in both])
         for m in ("zero", "knn")
@@ -110,11 +114,70 @@ def test_columns_and_graphs_with_names_count_once(more, over):
     made = noisy("mean", 0.0, 0.001, 1, n=5, **more) + noisy("zero", 0.01, 0.001, 2, n=5, **more)
     found = summarise(experiment(THREE[:2]), made)
     pairs = {
-        m: np.mean([r["pairs"]["rmse"] for r in made if r["trial"]["method"] == m], axis=0) for m in ("mean", "zero")
+        m: np.mean([r["pairs"]["rmse"]["paper"] for r in made if r["trial"]["method"] == m], axis=0)
+        for m in ("mean", "zero")
     }
     expected = 2 * stats.wilcoxon(pairs["zero"] - pairs["mean"], alternative="greater").pvalue
     assert found.cells["B", RMSE].p == pytest.approx(expected)
     assert found.tested_by == {RMSE: over}
+
+
+def disagreeing(dataset: str = "PROTEINS_full", n: int = 30, trials: int = 5) -> list[dict]:
+    """A is better in the paper's unit and B in ours, on nearly every graph: what the mean does to PROTEINS_full."""
+    rng, made = np.random.default_rng(5), []
+    for s in range(trials):
+        for method, level in (("mean", {"paper": 0.05, "ours": 0.5}), ("zero", {"paper": 0.8, "ours": 0.1})):
+            pairs = {unit: (mean * rng.uniform(0.8, 1.2, n)).tolist() for unit, mean in level.items()}
+            means = {unit: float(np.mean(errors)) for unit, errors in pairs.items()}
+            ids = range(s, s + n)
+            made.append(record(method, s, means["paper"], ours=means["ours"], pairs=pairs, ids=ids, dataset=dataset))
+    return made
+
+
+def shown(made: list[dict], unit: str, dataset: str = "PROTEINS_full") -> tuple[str, float | None, dict]:
+    """What is made of the row that is not the best in a unit, and what the test was paired over."""
+    column = Column(dataset, "mcar", 0.1, "rmse")
+    found = summarise(experiment(THREE[:2], datasets=[dataset]), made, unit, trials=1)
+    worse = found.cells["B" if unit == "paper" else "A", column]
+    assert worse.rank == 2.0
+    return worse.verdict, worse.p, found.tested_by
+
+
+@pytest.mark.parametrize("unit", ["paper", "ours"])
+def test_marks_follow_the_order_of_the_unit_that_is_shown(unit):
+    made, column = disagreeing(), Column("PROTEINS_full", "mcar", 0.1, "rmse")
+    verdict, p, tested_by = shown(made, unit)
+    assert (verdict, tested_by) == ("behind", {column: "named test graph"})
+    assert p < 1e-6
+    assert shown([earlier(r) for r in made], unit)[0] == "behind", "a row sixteen times worse is not level"
+
+
+def test_earlier_records_are_compared_over_trials_in_the_paper_s_unit_and_over_graphs_in_ours():
+    made, column = disagreeing(), Column("PROTEINS_full", "mcar", 0.1, "rmse")
+    scores = [[r["scores"]["paper"]["rmse"] for r in made if r["trial"]["method"] == m] for m in ("mean", "zero")]
+    old = [earlier(r) for r in made]
+    verdict, p, tested_by = shown(old, "paper")
+    assert (verdict, tested_by) == ("behind", {column: "trial"})
+    assert p == pytest.approx(stats.ttest_rel(*scores).pvalue, rel=1e-9, abs=0)
+    assert shown(old, "ours") == shown(made, "ours")
+    mixed = [earlier(r) if r["trial"]["seed"] == 3 and r["trial"]["method"] == "zero" else r for r in made]
+    assert shown(mixed, "paper")[1:] == (p, {column: "trial"}), "one test for the whole column"
+
+
+@pytest.mark.parametrize("trials", [1, 2])
+def test_too_few_trials_to_compare_leave_the_question_open(trials):
+    old = [earlier(r) for r in disagreeing(trials=trials)]
+    assert shown(old, "paper") == ("open", None, {})
+    assert shown(old, "ours")[0] == "behind", "graphs can be compared within one trial"
+
+
+def test_pairs_in_our_unit_serve_where_the_units_are_proportional():
+    made = noisy("mean", 0.0, 0.002, 1, dataset="FIRSTMM_DB") + noisy("zero", 0.01, 0.002, 2, dataset="FIRSTMM_DB")
+    found, old = (shown(records, "paper", "FIRSTMM_DB") for records in (made, [earlier(r) for r in made]))
+    assert old[2] == found[2] == {Column("FIRSTMM_DB", "mcar", 0.1, "rmse"): "test graph"}
+    assert old[1] == found[1]
+    mixed = [earlier(r) if r["trial"]["method"] == "zero" else r for r in made]
+    assert shown(mixed, "paper", "FIRSTMM_DB") == found, "one unit on both sides"
 
 
 def test_rows_of_other_splits_are_not_tested_and_named():
