@@ -42,5 +42,5 @@ lint: install
 	$(BIN)/mypy
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info megae-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist *.egg-info megae-demo megae-bench .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
