@@ -40,20 +40,23 @@ def with_settings(experiment: Experiment, settings: Mapping[str, Any]) -> Experi
 
 
 def describe_methods() -> list[dict[str, Any]]:
-    """Name, kind, whether it fills graphs it has not seen, whether it trains on a device, and what it costs.
+    """Name, kind, whether it works on graphs it has not seen, whether it trains on a device, and what it costs.
 
-    Costs are those of 10,000 nodes and 50 columns, from ``costs.json``, which ``python -m benchmarks.costs`` wrote;
-    None where it has not been measured.
+    After the imputers come the classifiers that take features with holes and fill none, of kind "classifier". Costs are
+    those of 10,000 nodes and 50 columns, from ``costs.json``, which ``python -m benchmarks.costs`` wrote; None where it
+    has not been measured.
     """
     path = files("megae.bench").joinpath("costs.json")
     costs = json.loads(path.read_text(encoding="utf-8"))["methods"] if path.is_file() else {}
+    kinds = {name: (cls.kind, cls.inductive) for name, cls in REGISTRY.items()}
+    kinds |= {name: ("classifier", True) for name, cls in CLASSIFIERS.items() if cls.takes_holes}
     return [
         {
             "name": name,
-            "kind": cls.kind,
-            "inductive": cls.inductive,
+            "kind": kind,
+            "inductive": inductive,
             "trains": "device" in arguments(name),
             "cost": costs.get(name),
         }
-        for name, cls in REGISTRY.items()
+        for name, (kind, inductive) in kinds.items()
     ]

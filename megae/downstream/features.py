@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-PREPARATIONS = ("centred", "row-normalised", "standardised")
+PREPARATIONS = ("centred", "row-normalised", "standardised", "as-is")
 
 ROUNDING = 1e-6
 """A centred row shorter than this share of the row it came from is rounding of float32 and counts as zero."""
@@ -52,7 +52,9 @@ class Preparation:
         rows = _matrix(x)
         if rows.shape[1] != len(self.mean):
             raise ValueError(f"x has {rows.shape[1]} columns, but its reference has {len(self.mean)}")
-        if self.how == "standardised":
+        if self.how == "as-is":
+            out = rows.copy()
+        elif self.how == "standardised":
             out = (rows - self.mean) / self.deviation
         elif self.how == "centred":
             out = rows - self.mean
@@ -82,13 +84,13 @@ def prepare_features(x: Features, how: str = "centred", reference: Any = None) -
 
     the row sum where no feature is negative; a fill may be, and a plain sum could then vanish or turn the row around.
     ``"standardised"`` gives columns mean 0 and deviation 1 over the reference rows and leaves rows alone, for columns
-    in different units.
+    in different units. ``"as-is"`` changes no number, for a classifier that was made for features as they come.
 
     Parameters
     ----------
     x : ndarray or Tensor of shape (N, D)
         NaN stays NaN and counts in no mean, sum or length.
-    how : "centred", "row-normalised" or "standardised"
+    how : "centred", "row-normalised", "standardised" or "as-is"
     reference : array of shape (R, D), optional
         Rows to take means and deviations of: the training graphs' nodes, say. Without it, those of ``x``.
 

@@ -121,30 +121,33 @@ class GCNMFClassifier(NetworkClassifier):
         \mathbb E[\mathrm{ReLU}(N(\mu, \sigma^2))] = \sigma\, \mathrm{NR}(\mu / \sigma), \qquad
         \mathrm{NR}(w) = \frac{e^{-w^2/2}}{\sqrt{2 \pi}} + \frac{w}{2} \Big(1 + \mathrm{erf}\frac{w}{\sqrt 2}\Big) .
 
-    See :class:`GCNMF` for the layers. The mixture starts from EM on features whose holes hold the column mean. Width,
-    number of components, dropout and patience are those of the authors' program.
+    See :class:`GCNMF` for the layers. The mixture starts from EM on features whose holes hold the column mean. All
+    settings but the number of epochs are those of the authors' program (github.com/marblet/GCNmf): features as they
+    are, width, number of components, dropout, learning rate, decay of every parameter, and patience.
 
     Deviations
     ----------
     - Responsibilities are those of the observed features as they are; the authors' program takes them from features
-      under dropout, and its normalisation is the same for every component.
+      under dropout, with holes counting as each component's own mean, and its normalisation is the same for every
+      component.
     - A cell dropped is dropped for all components at once.
-    - The bias comes after the sum over neighbours, and learning rate and decay (first layer alone) are those of
-      :class:`~megae.downstream.GCNClassifier` (authors: 0.005, and 1e-2 on everything). The authors' program takes
-      features as they are; prepared, they are smaller, so means are learnt in units of each column's deviation.
+    - The bias comes after the sum over neighbours, not before it.
+    - Means are learnt as offsets from the mean of the whole mixture, in units of each column's deviation, so that the
+      rate suits features of any size; decay draws them towards that mean, in the authors' program towards 0.
     - The weights kept are those of the lowest validation loss, and patience counts from there; the authors' program
-      asks for accuracy too. 400 epochs at most; theirs has 10,000.
+      asks for accuracy too. 2,000 epochs at most; theirs has 10,000.
 
     Parameters
     ----------
-    features : "centred", "row-normalised" or "standardised"
-        See :func:`megae.downstream.features.prepare_features`.
+    features : "as-is", "centred", "row-normalised" or "standardised"
+        See :func:`megae.downstream.features.prepare_features`. Rows divided by their sum are far smaller than binary
+        ones, and the decay outweighs them; set it lower there.
     components : int
         K; less where there are fewer nodes.
     hidden : int
     dropout : float in [0, 1)
     learning_rate, weight_decay : float
-        Of Adam; the decay is on the first layer.
+        Of Adam; the decay is on everything learnt.
     max_epochs : int
     patience : int or None
         Epochs without a lower validation loss before stopping; None runs them all.
@@ -169,7 +172,7 @@ class GCNMFClassifier(NetworkClassifier):
     >>> edges = torch.tensor([[0, 1, 2, 3, 4, 5], [1, 2, 0, 4, 5, 3]])
     >>> x = torch.tensor([[1.0, 0], [1, 0], [torch.nan, 0], [0, 1], [0, 1], [torch.nan, torch.nan]])
     >>> graph = Data(x=x, edge_index=edges, y=torch.tensor([0, 0, -1, 1, 1, -1]))
-    >>> classifier = GCNMFClassifier(components=2, random_state=0, device="cpu")
+    >>> classifier = GCNMFClassifier(components=2, max_epochs=100, random_state=0, device="cpu")
     >>> classifier.fit(graph, train=[0, 3], validation=[1, 4]).predict(graph)
     array([0, 0, 0, 1, 1, 1])
     """
@@ -181,13 +184,13 @@ class GCNMFClassifier(NetworkClassifier):
     def __init__(
         self,
         *,
-        features: str = "centred",
+        features: str = "as-is",
         components: int = 5,
         hidden: int = 16,
         dropout: float = 0.5,
-        learning_rate: float = 0.01,
-        weight_decay: float = 5e-4,
-        max_epochs: int = 400,
+        learning_rate: float = 0.005,
+        weight_decay: float = 1e-2,
+        max_epochs: int = 2000,
         patience: int | None = 100,
         time_budget: float | None = None,
         random_state: Any = None,
@@ -223,7 +226,7 @@ class GCNMFClassifier(NetworkClassifier):
     def _build(self, graph: Data, seed: int) -> tuple[GCNMF, list[torch.nn.Parameter]]:
         start = fitted_mixture(graph.x.numpy(), self.components, seed)
         network = GCNMF(*start, self.hidden, len(self.classes_), self.dropout)
-        return network, [network.weight, network.bias]
+        return network, list(network.parameters())
 
     def _dropping(self, operands: tuple[Tensor, ...]) -> tuple[Tensor, Any]:
         return torch.ones_like(operands[0]), lambda kept: (*operands, kept)

@@ -17,7 +17,7 @@ from megae.training.resources import pick_device
 
 
 class NetworkClassifier(NodeClassifier):
-    """Base of the classifiers that train one network on one graph by Adam, with decay on the first layer.
+    """Base of the classifiers that train one network on one graph by Adam, with decay on what ``_build`` names.
 
     A subclass has two hooks, and a third where dropout of the input is something else than that of its first operand:
 

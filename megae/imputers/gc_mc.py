@@ -55,8 +55,9 @@ class GCMCImputer(PooledImputer):
     -----
     Deviations from the paper and the authors' code (github.com/riannevdberg/gc-mc):
 
-    - Attributes are not ratings: continuous columns are cut at quantiles of their training values into levels of equal
-      mass, and a level stands for the mean of its values. Level r is another interval in each column.
+    - Attributes are not ratings: continuous columns are cut at quantiles of their training values into at most 20
+      levels of equal mass (``levels=20``), and a level stands for the mean of its values. Level r is another interval
+      in each column.
     - Rows have no one-hot identity, since rows to be filled later cannot have one: :math:`x_i = 1`, and what a row
       tells a column is its level. The identity of a column enters both as :math:`x_j` and as its side information.
     - The authors feed a row of the adjacency matrix as side information, which fits one graph only. Here
@@ -68,7 +69,8 @@ class GCMCImputer(PooledImputer):
       :math:`\sqrt{|N(i)| |N(j)|}`: the mean of many messages vanishes.
     - What a column hears is fixed, the share of each level among all its training cells.
     - z has no activation, as in the code; the paper has one. Dense layers have biases.
-    - The learning rate makes one cycle, and gradients are clipped at norm 1.
+    - At most 1,000 steps, and fewer where 20 evaluations in a row bring nothing (``patience=20``); the authors take
+      2,500 epochs. The learning rate makes one cycle, and gradients are clipped at norm 1.
     - The weights of the evaluation with the lowest error on held-out cells are kept; the authors keep a running average
       of the weights at the end.
     - Several graphs make one step.

@@ -71,12 +71,16 @@ class GDNImputer(PooledImputer):
       degree. Their 0.1 I on top of the filters for Douban is left out.
     - Two convolutions whose codes stand side by side, as in their code for Ciao (for Douban it has one).
     - Their code sharpens and smooths once; the denoising between two wavelet transforms is that of the paper.
-    - The first convolution filters before its perceptron, not after it, and the second ends in a ReLU, not a SELU.
+    - Both convolutions and the inverse filter their input before their perceptron; the layers of the authors' code for
+      Ciao filter after it. The second convolution ends in a ReLU, not a SELU.
+    - The perceptron of the inverse is 256 wide inside (``hidden``), that of the authors' code 384, as wide as both
+      codes together.
     - Layers have biases; columns are centred, so that a hole, which is 0, reads as the mean, and in units of their
       ranges, so that squared errors count as they are judged.
     - No edge is dropped, and weights do not decay (``weight_decay``; theirs 5e-4 or 1e-3).
-    - The learning rate makes one cycle over at most 1,500 steps instead of decaying every ten of 200 epochs. Gradients
-      are clipped at norm 1, as in their code for Douban (for Ciao at 0.5).
+    - The learning rate makes one cycle over at most 1,500 steps instead of decaying every ten of 200 epochs; training
+      ends where 20 evaluations in a row bring nothing (``patience=20``). Gradients are clipped at norm 1, as in their
+      code for Douban (for Ciao at 0.5).
     - The weights of the evaluation with the lowest error on held-out cells are kept; the authors report the lowest
       error on test cells over all epochs.
     - Several graphs make one step. Discrete columns are fitted by squared error, as the authors fit ratings.

@@ -100,7 +100,7 @@ class GRAPEImputer(NeuralImputer):
     False
     """
 
-    kind: ClassVar[str] = "graph"
+    kind: ClassVar[str] = "learning"
     _uses_graph = False
 
     def __init__(

@@ -58,7 +58,7 @@ class GraphVAEImputer(NeuralImputer):
       the product of class probabilities; that of edges is weighted by their ends, since edges have no types; 5
       iterations where the paper has 75.
     - Edge weights are read by the encoder but not decoded (:math:`\lambda_E = 0`).
-    - Layer norm in place of batch norm: one table is a batch of one graph.
+    - Layer norm in place of batch norm: one table is a batch of one graph. :math:`\log \sigma` is clamped at 10.
     - Graphs of more than k nodes are cut into patches, as above; the paper has small graphs alone.
     - Gradients are clipped at norm 1, and the weights of the evaluation with the lowest error on held-out cells are
       kept; 1,500 steps in place of 25 epochs. Batches of 32 and Adam at 1e-3 with a first moment of 0.5 are the

@@ -68,8 +68,8 @@ class MolGANImputer(NeuralImputer):
       entry by entry. Gradients of either network are clipped at norm 1.
     - The weights of the evaluation with the lowest error on held-out cells are kept; the paper stops by the share of
       unique molecules.
-    - Five steps of the critic for one of the generator; in the authors' program every fifth step is the generator's.
-      :math:`\lambda` is 0.01.
+    - 500 steps of the generator, each after five of the critic; the authors' program takes 10 epochs, in which every
+      fifth step is the generator's. :math:`\lambda` is 0.01.
 
     Widths of the generator, the learning rate 1e-3, batches of 32 and noise of length 32 are the paper's; the authors'
     program has batches of 128 and noise of length 8. The critic is as wide as in that program, convolutions of (128,

@@ -71,13 +71,16 @@ class SRMGCNNImputer(PooledImputer):
     - The authors draw once which half of the cells starts the factors, and fit all of them; here cells are hidden
       afresh in each step (on few graphs at most three tenths of a column) and asked for (``loss_on="observed"`` asks
       for all).
+    - The Dirichlet energies are weighed by :math:`\gamma / 2`, as in the authors' code; their paper gives them weight
+      1 and the error :math:`\mu / 2`.
     - Rank 15 in place of 10, :math:`\gamma` 1e-4 on means, and the singular values that H starts with are divided by
       :math:`\sqrt N`, so that they do not grow with the table.
     - The LSTM is the usual one (the authors' has a sigmoid in place of each tanh). The layer that moves the factors
       starts at zero, so that training starts at the factorisation; columns are standardised, in place of mapping the
       output to the range of the ratings.
     - Several graphs make one step; the learning rate makes one cycle over at most 1,000 steps, where the authors take
-      10,000 and more at a constant one; gradients are clipped at norm 1.
+      10,000 and more at a constant one; training ends where 20 evaluations in a row bring nothing (``patience=20``);
+      gradients are clipped at norm 1.
     - The weights of the evaluation with the lowest error on held-out cells are kept; the authors keep those of the
       lowest training loss.
 

@@ -81,7 +81,8 @@ class VGAEImputer(NeuralImputer):
     - Edge likelihood on the edges and as many pairs without one, drawn anew in every step from the same graph; the
       paper takes all pairs, those of a node with itself too, edges weighted up to the same total.
     - The weights :math:`\lambda_A = 0.1` and :math:`\lambda_{KL} = 0.01` beside the attributes, which the paper does
-      not have. Convolutions have biases, and the attribute decoder starts at the column means.
+      not have. Convolutions have biases, and the attribute decoder starts at the column means. :math:`\log \sigma` is
+      clamped at 10.
     - Edge weights count in the convolutions; the likelihood asks whether there is an edge.
     - 600 steps where the paper has 200, the best of them by held-out cells. Widths (32, 16) and the learning rate
       (0.01) are the paper's.

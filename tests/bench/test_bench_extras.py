@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
+from megae.bench import extras
 from megae.bench.extras import entropy_change, fill_accuracy, holes_accuracy, node_parts, spectra
 from megae.bench.protocol import Answers, pose
 from megae.datasets import load_digits_graphs
@@ -81,6 +82,33 @@ def test_classifiers_of_nodes_refuse_many_graphs():
     task, answers = pose("digits", load_digits_graphs()[:20], "mcar", 0.3, 0)
     with pytest.raises(ValueError, match="classifies the nodes of one graph"):
         holes_accuracy("gcn", {}, task, answers, 0, "cpu")
+
+
+def test_a_classifier_for_features_as_they_are_is_trained_once(monkeypatch):
+    prepared = []
+
+    class Spy:
+        features = "as-is"
+
+        def __init__(self, features="as-is", random_state=None, device=None):
+            prepared.append(features)
+
+        def fit(self, *_):
+            return self
+
+        def accuracy(self, *_):
+            return 0.25 * len(prepared)
+
+    task, answers = pose("made", labelled_graph(monkeypatch), "mcar", 0.3, 0)
+    monkeypatch.setitem(extras.CLASSIFIERS, "spy", Spy)
+    own = holes_accuracy("spy", {}, task, answers, 0, "cpu")
+    assert prepared == ["as-is", "as-is"]  # once to ask what it takes
+    assert own == {"centred": 0.5, "row-normalised": 0.5}
+    monkeypatch.setattr(Spy, "features", "centred")
+    prepared.clear()
+    both = holes_accuracy("spy", {}, task, answers, 0, "cpu")
+    assert prepared[1:] == ["centred", "row-normalised"]
+    assert both == {"centred": 0.5, "row-normalised": 0.75}
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -51,6 +51,15 @@ def test_standardised_keeps_a_constant_column_finite():
     np.testing.assert_allclose(found, [[0.0, -1.0], [0.0, 1.0]], atol=1e-6)
 
 
+def test_as_is_changes_no_number_and_shares_no_memory(x):
+    x[2, 3] = np.nan
+    for given in (x, torch.from_numpy(x.copy())):
+        found = prepare_features(given, "as-is", reference=np.ones((1, 5)))
+        np.testing.assert_array_equal(np.asarray(found), x)
+        found[:] = 0.0
+        np.testing.assert_array_equal(np.asarray(given), x)
+
+
 @pytest.mark.parametrize("how", PREPARATIONS)
 def test_a_row_of_zeros_gives_numbers(how):
     found = prepare_features(np.array([[0.0, 0.0], [1.0, 3.0], [2.0, 1.0]]), how)
@@ -115,6 +124,7 @@ def test_holes_stay_holes_and_count_nowhere(how, x):
         "centred": (x - mean)[3] / np.sqrt(np.nansum((x - mean)[3] ** 2)),
         "row-normalised": x[3] / np.nansum(np.abs(x[3])),
         "standardised": ((x - mean) / deviation)[3],
+        "as-is": x[3],
     }[how]
     np.testing.assert_allclose(found[3], expected, rtol=1e-12)
 

@@ -10,6 +10,8 @@ from imputer_cases import same_bits, table
 
 from megae.imputers import GRAPEImputer, MeanImputer
 from megae.imputers import grape as module
+from megae.imputers.build import seed_from
+from megae.training.hiding import step_generator
 
 
 def correlated(n: int = 300, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -72,6 +74,27 @@ def test_a_step_embeds_no_more_cells_than_asked(monkeypatch):
     assert sizes == [(module.LEAST_ROWS, 4)] * 2  # as many cells as 64 steps of four
 
 
+@pytest.mark.parametrize("dropout", [0.0, 0.3, 0.8])
+def test_a_step_drops_that_share_of_the_cells_and_asks_for_all(dropout, monkeypatch):
+    calls = []
+    forward = module.BipartiteNetwork.forward
+
+    def watched(self, values, shown):
+        calls.append((values, shown, forward(self, values, shown)))
+        return calls[-1][2]
+
+    monkeypatch.setattr(module.BipartiteNetwork, "forward", watched)
+    X = correlated(2000)[0]
+    imputer = GRAPEImputer(max_steps=1, hidden=4, batch_edges=10_000, edge_dropout=dropout, validation_fraction=0.0)
+    found = imputer.set_params(random_state=0).fit(X).outcome_.history[0]["loss"]
+    values, shown, filled = (t.detach().numpy() for t in calls[0])
+    order = torch.randperm(2000, generator=step_generator(seed_from(0), 0, torch.device("cpu"))).numpy()
+    truth = ((X - X.min(axis=0)) / np.ptp(X, axis=0))[order]
+    assert 1 - shown.mean() == pytest.approx(dropout, abs=0.02)
+    np.testing.assert_allclose(values, np.where(shown, truth, 0.0), rtol=1e-5, atol=1e-6)
+    assert found == pytest.approx(np.mean((filled - truth) ** 2), rel=1e-4)
+
+
 def test_the_cells_of_a_category_are_dropped_together(monkeypatch):
     frame = pd.DataFrame({"c": pd.Categorical(list("abc") * 20), "x": np.arange(60.0)})
     masks = []
@@ -82,7 +105,7 @@ def test_the_cells_of_a_category_are_dropped_together(monkeypatch):
         return forward(self, values, shown)
 
     monkeypatch.setattr(module.BipartiteNetwork, "forward", watched)
-    GRAPEImputer(max_steps=4, hidden=4, random_state=0).fit(frame)
+    GRAPEImputer(max_steps=4, hidden=4, validation_fraction=0.0, random_state=0).fit(frame)
     hot = torch.cat(masks)[:, :3]
     assert (hot == hot[:, :1]).all()
     assert (hot == 0).any()

@@ -10,10 +10,14 @@ import scipy.sparse as sp
 import torch
 from geometric_cases import error_against_mean, geometric
 from imputer_cases import graphs, ring, same_bits, table
+from torch.distributions import Normal, kl_divergence
+from torch.nn.functional import binary_cross_entropy_with_logits
 from torch_geometric.data import Data
 
 from megae.graphs import to_data
 from megae.imputers import GraphVAEImputer
+from megae.imputers.neural import Ground
+from megae.models.graphvae import GraphVAE, NodeGaussian
 from megae.training.patches import cut
 
 
@@ -100,6 +104,54 @@ def test_every_part_of_the_loss_counts(changed):
     settings = {"max_steps": 20, "random_state": 0, "max_nodes": 12}
     plain = GraphVAEImputer(**settings).fit_transform(table(), graph=ring())
     assert not same_bits(plain, GraphVAEImputer(**settings, **changed).fit_transform(table(), graph=ring()))
+
+
+def test_the_loss_of_a_step_is_its_four_terms_and_the_encoder_sees_edges_and_no_hidden_cell(monkeypatch):
+    """Out of what the networks and the matching returned in the one step, on one graph of equal edge weights."""
+    met = {}
+
+    def keep(cls, name):
+        original = getattr(cls, name)
+
+        def watched(self, *args):
+            out = original(self, *args)
+            met.setdefault(name, (args, out))
+            return out
+
+        monkeypatch.setattr(cls, name, watched)
+
+    for cls, name in ((Ground, "hide"), (GraphVAE, "encode"), (GraphVAE, "decode"), (NodeGaussian, "forward")):
+        keep(cls, name)
+    keep(GraphVAEImputer, "_match")
+    X, A = table(), ring()
+    n, E = X.shape
+    settings = {"attribute_weight": 1.5, "edge_weight": 0.7, "kl_weight": 30.0}
+    imputer = GraphVAEImputer(max_steps=1, validation_fraction=0.0, random_state=0, **settings).fit(X, graph=4.0 * A)
+    found = imputer.outcome_.history[0]["loss"]
+
+    (_, visible, edges, _), (mean, log_deviation) = met["encode"]
+    hidden = met["hide"][1].numpy().reshape(n, E)
+    assert hidden.any()
+    np.testing.assert_array_equal(visible[0].numpy(), ~np.isnan(X) & ~hidden)
+    np.testing.assert_allclose(edges[0].numpy(), A.toarray())
+    z, (logits, decoded) = met["decode"][0][0], met["decode"][1]
+    assert (z != mean).all()
+
+    deviation, span = np.nanstd(X, axis=0), np.nanmax(X, axis=0) - np.nanmin(X, axis=0)
+    scaled = torch.from_numpy((X - np.nanmean(X, axis=0)) / deviation)
+    weight = torch.from_numpy(deviation / span / np.sqrt(np.mean((deviation / span) ** 2)))
+    match = met["_match"][1][0]
+    own, conditional = decoded[0][match], met["forward"][1][0]
+    attributes = (((own - scaled) * weight)[~np.isnan(X)]).square().mean()
+    holes = (((conditional - scaled) * weight)[hidden]).square().mean()
+    target = torch.zeros(n, n)
+    target[match[:, None], match] = torch.from_numpy(A.toarray()).float() + torch.eye(n)
+    off = ~torch.eye(n, dtype=torch.bool)
+    structure = binary_cross_entropy_with_logits(logits[0].diagonal(), target.diagonal())
+    structure = structure + binary_cross_entropy_with_logits(logits[0][off], target[off])
+    kl = kl_divergence(Normal(mean, log_deviation.exp()), Normal(0.0, 1.0)).sum()
+    expected = 1.5 * attributes + holes + 0.7 * structure + 30.0 * kl / (n * E)
+    assert found == pytest.approx(float(expected.detach()), rel=1e-4)
 
 
 def test_time_budget_ends_training(ticking):

@@ -14,7 +14,7 @@ from megae.models.miracle import CausalNetwork, Multiplier, acyclicity, missingn
 def network(width: int = 5, hidden: int = 4) -> CausalNetwork:
     with torch.random.fork_rng([]):
         torch.manual_seed(0)
-        net = CausalNetwork(width, hidden)
+        net = CausalNetwork(torch.arange(width), hidden)
         with torch.no_grad():
             net.first.normal_()
             net.last_bias.normal_()
@@ -56,6 +56,15 @@ def test_no_column_sees_itself():
         assert gradient[:, [k for k in range(5) if k != j]].ne(0).all()
         (gradient,) = torch.autograd.grad(net(x)[:, 5 + j].sum(), x)
         assert gradient[:, j].ne(0).all()
+
+
+def test_the_columns_of_a_category_are_no_parents_of_each_other():
+    with torch.random.fork_rng([]):
+        torch.manual_seed(0)
+        net = CausalNetwork(torch.tensor([0, 1, 1, 2]), 4)
+    apart = torch.tensor([[0.0, 1, 1, 1], [1, 0, 0, 1], [1, 0, 0, 1], [1, 1, 1, 0]])
+    assert torch.equal((net.norms()[:, :4] > 0).float(), apart)
+    assert net.norms()[:, 4:].gt(0).all(), "all of them may be causes of what goes missing"
 
 
 def test_heads_are_sub_networks_of_their_own():
