@@ -156,6 +156,23 @@ def test_get_without_a_network_says_where_to_put_what(capsys, tmp_path, monkeypa
     assert set(json.loads(out)) == {"error"}
 
 
+@pytest.mark.parametrize("root", ["there", "new"])
+def test_get_asks_nobody_when_downloads_are_forbidden(capsys, tmp_path, monkeypatch, root):
+    def asked(*args, **options):
+        raise AssertionError("the network was asked")
+
+    (tmp_path / "there").mkdir()
+    monkeypatch.setattr("requests.get", asked)
+    monkeypatch.setenv("MEGAE_OFFLINE", "1")
+    code, out, err = run(capsys, "get", "FRANKENSTEIN", "--root", tmp_path / root)
+    assert (code, out) == (2, "")
+    assert err.startswith("megae: error: MEGAE_OFFLINE is set, so nothing is downloaded, and FRANKENSTEIN is not here:")
+    assert f"into {tmp_path / root / 'FRANKENSTEIN'}{os.sep}; or unset MEGAE_OFFLINE" in err
+    assert [path.name for path in tmp_path.rglob("*")] == ["there"]
+    code, out, _ = run(capsys, "get", "digits")
+    assert (code, out) == (0, "digits is embedded: it needs no files\n")
+
+
 @pytest.mark.data("ENZYMES", "PROTEINS_full", "QM9", "Synthie", "FIRSTMM_DB", "Cora", "Citeseer", "Pubmed", "AmaPhoto")
 def test_check_passes_on_the_nine_real_sets(capsys, data_root, monkeypatch, tmp_path):
     monkeypatch.setattr("platformdirs.user_cache_dir", lambda *a, **kw: str(tmp_path))

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from megae.bench.hidden_cells import KEEP, Repeat, draw_repeat, punch
+from megae.bench.hidden_cells import KEEP, Repeat, draw_repeat, punch, truth_beside
 from megae.bench.ranking import Entry, Scored, rank_methods
 from megae.bench.verdict import Comparison
 from megae.columns import LARGEST
@@ -125,8 +125,9 @@ def compare(
     _check_drawn(scored, observed, rate, constant=not (spread > 0).any())
     log.info("%s cells hidden in %s repeats, %s methods", f"{len(rows):,}", repeats, len(ordered))
     options = {"time_budget": time_budget, "device": device, "verbose": 0, "diagnose": False}
+    truths = [truth_beside(X, punch(X, one.hidden)) for one in tries]
     runs = [
-        _run(name, X, A, tries, scored, options | dict(settings.get(name, {})), f"{k + 1} of {len(ordered)}")
+        _run(name, X, A, tries, truths, scored, options | dict(settings.get(name, {})), f"{k + 1} of {len(ordered)}")
         for k, name in enumerate(ordered)
     ]
     entries = rank_methods(runs, scored, [n for n in ordered if n not in names], n_resamples, drawn[-1])
@@ -166,7 +167,8 @@ def fill_hidden(X: Any, graph: Any, repeat: Repeat, method: str, options: Mappin
 
     Returns
     -------
-    ndarray of shape (N, D): the filled table as numbers, category codes in categorical columns
+    ndarray of shape (N, D)
+        The filled table as numbers; in categorical columns codes of the categories that are left to see.
     """
     cls = REGISTRY[method]
     known = inspect.signature(cls).parameters
@@ -187,16 +189,17 @@ def _run(
     X: Any,
     A: Any,
     tries: Sequence[Repeat],
+    truths: Sequence[np.ndarray],
     scored: Scored,
     options: Mapping[str, Any],
     place: str,
 ) -> tuple[Entry, np.ndarray | None]:
     """One method over all repeats: its times, and its errors (n,) unless it failed."""
-    truth, began, errors, error = read_table(X).cells, time.perf_counter(), [], None
+    began, errors, error = time.perf_counter(), [], None
     with warnings.catch_warnings(record=True) as caught, whole_trainings():
         warnings.simplefilter("always")
         try:
-            for repeat in tries:
+            for repeat, truth in zip(tries, truths, strict=True):
                 filled = fill_hidden(X, A, repeat, name, options)
                 errors.append(_scorable(repeat.errors(filled, truth, scored.categorical)))
         except Exception as problem:

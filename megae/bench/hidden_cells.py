@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,12 +36,7 @@ def hide(X: Any, rate: float, mechanism: str, seed: int, graph: Any = None) -> n
     """
     if mechanism not in MECHANISMS:
         raise ValueError(f"mechanism {mechanism!r} is not known; choose one of {', '.join(MECHANISMS)}")
-    draw = MECHANISMS[mechanism]
-    more = {"graph": graph} if "graph" in inspect.signature(draw).parameters else {}
-    try:
-        hidden = np.array(draw(X, rate, seed, **more))
-    except ValueError as problem:
-        raise ValueError(f"{mechanism} cannot hide a share of {rate:g} here: {problem}") from problem
+    hidden = _drawn(X, rate, mechanism, seed, graph)
     observed = ~read_table(X).holes
     rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, 1])))
     for j in np.flatnonzero((observed & ~hidden).sum(axis=0) < KEEP):
@@ -49,8 +45,29 @@ def hide(X: Any, rate: float, mechanism: str, seed: int, graph: Any = None) -> n
     return hidden
 
 
+def _drawn(X: Any, rate: float, mechanism: str, seed: int, graph: Any) -> np.ndarray:
+    """The mechanism's mask; what it says is said in terms of a comparison, which has no drivers to choose."""
+    draw = MECHANISMS[mechanism]
+    more = {"graph": graph} if "graph" in inspect.signature(draw).parameters else {}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            hidden = np.array(draw(X, rate, seed, **more))
+        except ValueError as problem:
+            told = str(problem).replace(", or in Python let fewer columns drive (drivers)", "")
+            raise ValueError(f"{mechanism} cannot hide a share of {rate:g} here: {told}") from problem
+    for item in caught:
+        told = str(item.message).replace("choose other drivers", "choose another mechanism")
+        warnings.warn(f"{mechanism}: {told}", item.category, stacklevel=2)
+    return hidden
+
+
 def punch(X: Any, hidden: np.ndarray) -> Any:
     """The table as a method sees it: NaN where cells are hidden, so that nothing of them is left.
+
+    What a column of a DataFrame holds is decided by its visible cells, as if the file had had holes there: only TRUE
+    and FALSE, whole numbers, numbers, or the categories that are still to be seen. Its dtype would tell of a hidden 2.5
+    among whole numbers, its categories of one that is seen nowhere else.
 
     Parameters
     ----------
@@ -59,28 +76,68 @@ def punch(X: Any, hidden: np.ndarray) -> Any:
 
     Returns
     -------
-    DataFrame for a DataFrame (whole numbers and booleans in dtypes that have holes), else float64 ndarray
+    DataFrame (columns float64, Int64, boolean or category) for a DataFrame, else float64 ndarray
     """
     if not is_frame(X):
         return np.where(hidden, np.nan, read_table(X).cells)
     import pandas as pd
 
-    columns = {j: _blank(X.iloc[:, j], hidden[:, j]) for j in range(X.shape[1])}
+    cells = np.where(hidden, np.nan, read_table(X).cells)
+    columns = {j: _visible(X.iloc[:, j], cells[:, j]) for j in range(X.shape[1])}
     return pd.DataFrame(columns, index=X.index).set_axis(X.columns, axis=1)
 
 
-def _blank(column: Any, hidden: np.ndarray) -> Any:
+def _visible(column: Any, cells: np.ndarray) -> Any:
+    """A column made anew of what is seen of it, (N,) numbers or codes with NaN elsewhere."""
     import pandas as pd
 
-    if not hidden.any():
+    seen = ~np.isnan(cells)
+    if not seen.any():  # nothing of it is hidden
         return column
-    if isinstance(column.dtype, pd.SparseDtype):
-        column = column.sparse.to_dense()
-    if isinstance(column.dtype, np.dtype) and column.dtype.kind == "b":
-        column = column.astype("boolean")
-    elif isinstance(column.dtype, np.dtype) and column.dtype.kind in "iu":
-        column = column.astype(column.dtype.name.replace("int", "Int").replace("uI", "UI"))
-    return column.mask(hidden)
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return _only_visible_categories(column.mask(~seen))
+    if pd.api.types.is_bool_dtype(column.dtype) or all(isinstance(v, (bool, np.bool_)) for v in column[seen]):
+        return pd.Series(pd.arrays.BooleanArray(cells == 1.0, ~seen), index=column.index)
+    values = cells[seen]
+    if (values == np.rint(values)).all() and np.abs(values).max() < 2.0**63:
+        whole = np.where(seen, cells, 0.0).astype(np.int64)
+        return pd.Series(pd.arrays.IntegerArray(whole, ~seen), index=column.index)
+    return pd.Series(cells, index=column.index)
+
+
+def _only_visible_categories(column: Any) -> Any:
+    """Without the categories that no cell has; sorted, unless their order means something."""
+    column = column.cat.remove_unused_categories()
+    if column.cat.ordered:
+        return column
+    categories = list(column.cat.categories)
+    try:
+        return column.cat.set_categories(sorted(categories))
+    except TypeError:  # numbers among texts
+        return column.cat.set_categories(sorted(categories, key=str))
+
+
+def truth_beside(X: Any, shown: Any) -> np.ndarray:
+    """The cells of X as numbers that can be compared with a fill of what is shown of it.
+
+    Parameters
+    ----------
+    X : table of shape (N, D)
+    shown : what :func:`punch` made of it
+
+    Returns
+    -------
+    ndarray of shape (N, D)
+        NaN in its own holes. Categories have the codes of ``shown``, and -1 where it does not have them: no method can
+        fill those in, so they count as wrong.
+    """
+    table = read_table(X)
+    cells = table.cells.copy()
+    for j in table.categories:
+        codes = shown.iloc[:, j].cat.categories.get_indexer(X.iloc[:, j].cat.categories).astype(np.float64)
+        known = ~np.isnan(cells[:, j])
+        cells[known, j] = codes[cells[known, j].astype(np.int64)]
+    return cells
 
 
 def column_units(visible: np.ndarray, categorical: np.ndarray, unit: str) -> np.ndarray:
@@ -146,6 +203,7 @@ class Repeat:
         Parameters
         ----------
         filled, truth : ndarray of shape (N, D)
+            See :func:`truth_beside`.
         categorical : bool ndarray of shape (D,)
 
         Returns
@@ -160,7 +218,6 @@ class Repeat:
 def draw_repeat(X: Any, rate: float, mechanism: str, unit: str, seed: tuple[int, int], graph: Any = None) -> Repeat:
     """Hide cells of X and measure its columns without them; ``seed`` is one for the cells and one for the methods."""
     hidden = hide(X, rate, mechanism, seed[0], graph)
-    table = read_table(X)
-    categorical = np.isin(np.arange(len(table.names)), list(table.categories))
-    visible = np.where(hidden, np.nan, table.cells)
-    return Repeat(hidden, column_units(visible, categorical, unit), seed[1])
+    shown = read_table(punch(X, hidden))
+    categorical = np.isin(np.arange(len(shown.names)), list(shown.categories))
+    return Repeat(hidden, column_units(shown.cells, categorical, unit), seed[1])

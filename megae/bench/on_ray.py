@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -14,9 +15,16 @@ Record = dict[str, Any]
 Run = Callable[..., Record]
 Lost = Callable[[Trial], Record]
 
+EVERY = 0.2
+"""Seconds between two looks at what is finished."""
+
 
 def on_ray(todo: Sequence[Trial], run: Run, lost: Lost, options: dict[str, Any], jobs: int) -> Iterator[Record]:
-    """Records of the trials, in rounds of ``jobs``, since Ray's backend of joblib returns lists only.
+    """Records of the trials, each as soon as it is finished.
+
+    Ray's backend of joblib returns lists only, when all is done. So joblib starts ``jobs`` workers, which take trials
+    from a shelf and put their records there, and the records are fetched from it meanwhile. If a worker dies, joblib
+    ends all of them; the trials they were at run one by one then, and new workers go on with the rest.
 
     Parameters
     ----------
@@ -24,24 +32,49 @@ def on_ray(todo: Sequence[Trial], run: Run, lost: Lost, options: dict[str, Any],
     lost : makes the record of a trial whose worker died, here
     """
     register_ray()
-    from joblib import Parallel, delayed, parallel_config
-    from ray.exceptions import RayError, RayTaskError
-
-    if jobs == 1:  # joblib would run it in this process
-        yield from (_alone(trial, run, lost, options) for trial in todo)
-        return
-    for first in range(0, len(todo), jobs):
-        some, shelf = todo[first : first + jobs], _shelf()
+    waiting = {trial.key: trial for trial in todo}
+    while min(jobs, len(waiting)) > 1:  # joblib would run a single job in this process
+        shelf = _shelf(list(waiting.values()))
+        workers = _Workers(shelf, run, options, min(jobs, len(waiting)))
+        workers.start()
         try:
-            with parallel_config(backend="ray", n_jobs=jobs):
-                Parallel(batch_size=1)(delayed(_shelved)(shelf, run, trial, options) for trial in some)
-        except RayTaskError:
-            raise
-        except RayError:
-            log.warning("a worker of Ray died; the trials of this round that it cut short run one by one")
-        finished = _taken(shelf)
-        yield from finished.values()
-        yield from (_alone(trial, run, lost, options) for trial in some if trial.key not in finished)
+            working = True
+            while working:
+                workers.join(EVERY)
+                working = workers.is_alive()
+                for key, record in _asked(shelf, "take", {}).items():
+                    del waiting[key]
+                    yield record
+            begun = _asked(shelf, "begun", [])
+        finally:
+            _close(shelf)
+        if workers.error is not None:
+            raise workers.error
+        if waiting:
+            log.warning("a worker of Ray died; the trials that it cut short run one by one")
+            cut = [key for key in begun if key in waiting] or list(waiting)[:jobs]
+            yield from (_alone(waiting.pop(key), run, lost, options) for key in cut)
+    yield from (_alone(trial, run, lost, options) for trial in waiting.values())
+
+
+class _Workers(threading.Thread):
+    """Workers that joblib starts on Ray; it returns when they have all ended, or one has died."""
+
+    def __init__(self, shelf: Any, run: Run, options: dict[str, Any], jobs: int) -> None:
+        super().__init__(daemon=True)
+        self.job, self.jobs = (shelf, run, options), jobs
+        self.error: Exception | None = None
+
+    def run(self) -> None:
+        from joblib import Parallel, delayed, parallel_config
+        from ray.exceptions import RayError, RayTaskError
+
+        try:
+            with parallel_config(backend="ray", n_jobs=self.jobs):
+                Parallel(batch_size=1)(delayed(_work)(*self.job) for _ in range(self.jobs))
+        except Exception as error:
+            if isinstance(error, RayTaskError) or not isinstance(error, RayError):
+                self.error = error
 
 
 def _alone(trial: Trial, run: Run, lost: Lost, options: dict[str, Any]) -> Record:
@@ -59,38 +92,65 @@ def _alone(trial: Trial, run: Run, lost: Lost, options: dict[str, Any]) -> Recor
 
 
 class _Shelf:
-    """Finished records of a round: a round that breaks off has no result."""
+    """Trials to be run, and records until they are fetched."""
 
-    def __init__(self) -> None:
+    def __init__(self, trials: list[Trial]) -> None:
+        self.trials, self.next = trials, 0
         self.records: dict[str, Record] = {}
+        self.workers: list[Any] = []
+
+    def enter(self, worker: Any) -> None:
+        self.workers.append(worker)
+
+    def hand_out(self) -> Trial | None:
+        self.next += 1
+        return self.trials[self.next - 1] if self.next <= len(self.trials) else None
 
     def put(self, record: Record) -> None:
         self.records[record["key"]] = record
 
     def take(self) -> dict[str, Record]:
-        return self.records
+        taken, self.records = self.records, {}
+        return taken
+
+    def begun(self) -> list[str]:
+        return [trial.key for trial in self.trials[: self.next]]
+
+    def inside(self) -> list[Any]:
+        return self.workers
 
 
-def _shelf() -> Any:
+def _shelf(trials: list[Trial]) -> Any:
     import ray
 
-    return ray.remote(num_cpus=0)(_Shelf).remote()
+    return ray.remote(num_cpus=0)(_Shelf).remote(trials)
 
 
-def _shelved(shelf: Any, run: Run, trial: Trial, options: dict[str, Any]) -> None:
+def _work(shelf: Any, run: Run, options: dict[str, Any]) -> None:
+    """Run trials until none is left."""
     import ray
 
-    ray.get(shelf.put.remote(run(trial, **options)))
+    ray.get(shelf.enter.remote(ray.get_runtime_context().current_actor))
+    while (trial := ray.get(shelf.hand_out.remote())) is not None:
+        ray.get(shelf.put.remote(run(trial, **options)))
 
 
-def _taken(shelf: Any) -> dict[str, Record]:
-    """What lies on a shelf; nothing where it is gone too."""
+def _asked(shelf: Any, what: str, otherwise: Any) -> Any:
+    """What a shelf answers; something else where it is gone."""
     import ray
 
     try:
-        return ray.get(shelf.take.remote())
+        return ray.get(getattr(shelf, what).remote())
     except ray.exceptions.RayError:
-        return {}
+        return otherwise
+
+
+def _close(shelf: Any) -> None:
+    """End a shelf, and workers that are still at it, since nobody waits for them any more."""
+    import ray
+
+    for actor in [*_asked(shelf, "inside", []), shelf]:
+        ray.kill(actor)
 
 
 def register_ray() -> None:

@@ -9,7 +9,8 @@ import os
 import time
 import traceback
 import warnings
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -19,13 +20,16 @@ from torch_geometric.data import Data
 
 from megae.bench.catalogue import FULL
 from megae.bench.extras import entropy_change, fill_accuracy, holes_accuracy, spectra
+from megae.bench.methods import arguments
 from megae.bench.protocol import PROTOCOL, Answers, Task, pose
 from megae.bench.scoring import score
 from megae.bench.surroundings import peak_memory, surroundings
 from megae.bench.trials import Trial
-from megae.datasets import load
+from megae.datasets import entry, load
 from megae.downstream import CLASSIFIERS
 from megae.imputers import GraphImputer, get_imputer
+from megae.imputers.base import check_time_budget
+from megae.io.errors import InputError
 from megae.training.interrupts import whole_trainings
 from megae.training.resources import pick_device
 
@@ -45,6 +49,70 @@ def make_method(trial: Trial, device: str) -> GraphImputer:
     common = {"random_state": trial.seed, "device": device, "verbose": 0, "diagnose": False}
     given = {k: v for k, v in common.items() if k in known} | dict(trial.settings)
     return get_imputer(trial.method, **given)
+
+
+def check_settings(trials: Iterable[Trial], given: Mapping[str, Any]) -> None:
+    """Refuse, before the first trial, settings that a method refuses: each is tried on a small made-up graph.
+
+    Methods look at their settings when they are fitted. One that does not run there with its other settings either is
+    let through, since its trials will tell more.
+
+    Parameters
+    ----------
+    trials : Trial
+    given : settings to try, of those that the trials have
+    """
+    tried = set()
+    for trial in trials:
+        new = {name: trial.settings[name] for name in given if name in trial.settings}
+        single = entry(trial.dataset).single
+        which = (single, trial.method, repr(sorted(trial.settings.items())))
+        if not new or which in tried:
+            continue
+        tried.add(which)
+        error = _refusal(trial, single)
+        if error is None:
+            continue
+        kept = {name: value for name, value in trial.settings.items() if name not in new}
+        if _refusal(replace(trial, settings=kept), single) is None:
+            pairs = ", ".join(f"{name}={value}" for name, value in new.items())
+            raise InputError(f"--set {pairs} does not do for {trial.method}: {error}")
+
+
+@whole_trainings()
+def _refusal(trial: Trial, single: bool) -> Exception | None:
+    """What a method says of its settings when it is given hardly any time on made-up graphs."""
+    known = arguments(trial.method)
+    settings = dict(trial.settings)
+    try:
+        check_time_budget(settings.get("time_budget"))
+        brief = {"time_budget": 1e-9} if "time_budget" in known else {}
+        graphs = _made_up(1, 1000) if single else _made_up(24, 12)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            if trial.method in CLASSIFIERS:
+                nodes = np.array_split(np.arange(len(graphs[0].x)), 3)
+                CLASSIFIERS[trial.method](**settings | brief | {"device": "cpu"}).fit(graphs[0], *nodes[:2])
+            else:
+                make_method(replace(trial, settings=settings | brief), "cpu").fit(graphs).transform(graphs)
+    except Exception as error:
+        return error
+    return None
+
+
+def _made_up(count: int, nodes: int) -> list[Data]:
+    """Rings of so many nodes with eight smooth columns, a fifth of their cells missing."""
+    rng, i = np.random.default_rng(0), np.arange(nodes)
+    x = np.cos(2 * np.pi * i[:, None] / nodes + np.arange(8))
+    edges = torch.from_numpy(np.stack([np.append(i, (i + 1) % nodes), np.append((i + 1) % nodes, i)]))
+    return [
+        Data(
+            x=torch.from_numpy(np.where(rng.random(x.shape) < 0.2, np.nan, x + 0.1 * rng.standard_normal(x.shape))),
+            edge_index=edges,
+            y=torch.from_numpy(i % 2),
+        )
+        for _ in range(count)
+    ]
 
 
 def run_trial(

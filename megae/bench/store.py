@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 from megae.bench.protocol import PROTOCOL
 from megae.bench.trials import Trial
 from megae.io.atomic import atomic_path, remove_stale
+from megae.io.errors import InputError
 
 
 class Store:
@@ -20,7 +22,7 @@ class Store:
     Parameters
     ----------
     folder : path
-        Made on the first write.
+        Made by :meth:`prepare`, or on the first write.
 
     Examples
     --------
@@ -80,6 +82,25 @@ class Store:
         with atomic_path(path) as temporary:
             temporary.write_text(record_text(record), encoding="utf-8")
         return path
+
+    def prepare(self, trials: Iterable[Trial]) -> None:
+        """Make the folders that records of these trials go into, and see that they can be written to.
+
+        A trial may take hours, and what it measured would be lost.
+        """
+        for folder in dict.fromkeys(self.path(trial).parent for trial in trials):
+            probe = folder / f".probe.{secrets.token_hex(6)}.tmp"
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                try:
+                    probe.write_bytes(b"megae")
+                finally:
+                    probe.unlink(missing_ok=True)
+            except OSError as error:
+                raise InputError(
+                    f"records cannot be kept in {folder} ({error.strerror}); name a folder that can be written to "
+                    "(--results on the command line)"
+                ) from error
 
     def tidy(self) -> None:
         """Remove what runs that were killed while writing have left."""

@@ -6,7 +6,6 @@ import contextlib
 import logging
 import os
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
@@ -69,13 +68,14 @@ def sweep(
     if jobs < 1:
         raise ValueError(f"jobs must be at least 1, got {jobs}")
     store.tidy()
-    todo = [left for trial in trials if (left := store.left(trial)) is not None]
+    todo = list({left.key: left for trial in trials if (left := store.left(trial)) is not None}.values())
     outcome = Sweep(found=len(trials) - len(todo))
     if not todo:
         return outcome
+    store.prepare(todo)
     threads = max(1, (os.cpu_count() or 1) // jobs)
     options = {"device": device, "root": root, "threads": threads, "command": command}
-    with _teller(len(todo), jobs, progress) as tell:
+    with _teller(todo, jobs, progress) as tell:
         for record in _results(todo, options, jobs, backend):
             store.write(record)
             outcome.computed += 1
@@ -129,22 +129,42 @@ def _lost(trial: Trial, options: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Teller:
-    """Counts trials and estimates what is left from what each method took so far."""
+    """Counts trials and estimates what is left from what each method took so far on each dataset.
 
-    def __init__(self, total: int, jobs: int) -> None:
-        self.total, self.jobs, self.count = total, jobs, 0
-        self.start = time.monotonic()
+    A method that has not been there yet counts as it does on other datasets, and one that has not run as all do.
+    """
+
+    def __init__(self, todo: Sequence[Trial], jobs: int) -> None:
+        self.waiting, self.total, self.jobs = {trial.key: trial for trial in todo}, len(todo), jobs
+        self.took: dict[tuple[str, ...], list[float]] = {}
+
+    @property
+    def count(self) -> int:
+        """Trials that are done."""
+        return self.total - len(self.waiting)
 
     def left(self) -> float:
         """Seconds to go."""
-        return (time.monotonic() - self.start) / max(1, self.count) * (self.total - self.count)
+        return sum(map(self._expected, self.waiting.values())) / max(1, min(self.jobs, len(self.waiting)))
+
+    def _expected(self, trial: Trial) -> float:
+        known = next((self.took[k] for k in _like(trial) if k in self.took), [0.0])
+        return sum(known) / len(known)
 
     def done(self, record: dict[str, Any]) -> None:
-        self.count += 1
+        trial = self.waiting.pop(record["key"])
+        for k in _like(trial):
+            self.took.setdefault(k, []).append(record["seconds"]["total"])
         self.show(record)
 
     def show(self, record: dict[str, Any]) -> None:
         """Say nothing."""
+
+
+def _like(trial: Trial) -> list[tuple[str, ...]]:
+    """What a trial may be like others in, from much to nothing."""
+    method = (trial.method, repr(sorted(trial.settings.items())))
+    return [(*method, trial.dataset), method, ()]
 
 
 class _Lines(_Teller):
@@ -155,8 +175,8 @@ class _Lines(_Teller):
 
 
 class _Bar(_Teller):
-    def __init__(self, total: int, jobs: int) -> None:
-        super().__init__(total, jobs)
+    def __init__(self, todo: Sequence[Trial], jobs: int) -> None:
+        super().__init__(todo, jobs)
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
@@ -166,7 +186,7 @@ class _Bar(_Teller):
             TextColumn("{task.fields[left]} left  {task.description}", markup=False),
             console=Console(stderr=True),
         )
-        self.task = self.bar.add_task("", total=total, left="-")
+        self.task = self.bar.add_task("", total=self.total, left="-")
 
     def show(self, record: dict[str, Any]) -> None:
         text = Trial.from_dict(record["trial"]).name + _figure(record)
@@ -174,15 +194,15 @@ class _Bar(_Teller):
 
 
 @contextlib.contextmanager
-def _teller(total: int, jobs: int, progress: bool) -> Iterator[_Teller]:
+def _teller(todo: Sequence[Trial], jobs: int, progress: bool) -> Iterator[_Teller]:
     if not progress:
-        yield _Teller(total, jobs)
+        yield _Teller(todo, jobs)
     elif sys.stderr.isatty():
-        bar = _Bar(total, jobs)
+        bar = _Bar(todo, jobs)
         with bar.bar:
             yield bar
     else:
-        yield _Lines(total, jobs)
+        yield _Lines(todo, jobs)
 
 
 def _figure(record: dict[str, Any]) -> str:

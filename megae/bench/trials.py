@@ -109,7 +109,9 @@ def narrow(
         for name in methods:
             if name not in known:
                 every = ", ".join(dict.fromkeys(row.method for row in rows))
-                raise ValueError(f"{experiment.name} has no method {name!r}; choose among {every}")
+                labels = [row.label for row in rows if row.label != row.method]
+                also = f", or a row by its label, such as {labels[0]!r}" if labels else ""
+                raise ValueError(f"{experiment.name} has no method {name!r}; choose among {every}{also}")
         rows = [row for row in rows if row.label in methods or row.method in methods]
     count = experiment.trials if trials is None else trials
     if count < 1:

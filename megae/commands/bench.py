@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -21,6 +20,7 @@ from megae.commands.common import (
     QuietOption,
     SeedOption,
     check_device,
+    check_journal,
     check_outputs,
     print_json,
     warn,
@@ -149,6 +149,7 @@ def run(
     Example:  megae bench run table1 --datasets ENZYMES --methods mean,knn,megae --trials 2
     """
     from megae.bench.methods import available
+    from megae.bench.running import check_settings
     from megae.bench.store import Store
     from megae.bench.surroundings import command_line
     from megae.bench.sweep import sweep
@@ -156,11 +157,12 @@ def run(
 
     check_device(device)
     part = _part(experiment, datasets, methods, rates, trials, setting, accuracy)
-    part, absent = _with_data(part, root, refuse=datasets is not None)
-    wanted, left_out = grid(part, available())
-    if not wanted:
-        raise InputError(f"nothing of {experiment} is left to run with these options")
+    check_settings(grid(part, available())[0], _settings(setting))
     with working(quiet=quiet, as_json=json_output) as messages:
+        part, absent = _with_data(part, root, refuse=datasets is not None)
+        wanted, left_out = grid(part, available())
+        if not wanted:
+            raise InputError(f"nothing of {experiment} is left to run with these options")
         outcome = sweep(
             wanted,
             Store(results),
@@ -263,6 +265,7 @@ def tune(
     from megae.bench.tuning import search
 
     check_device(device)
+    check_journal("--study", study)
     with working(quiet=quiet, as_json=json_output) as messages:
         found = search(
             dataset,
@@ -294,14 +297,23 @@ def _show_command(
     return shlex.join(words + [word for pair in setting or [] for word in ("--set", pair)])
 
 
-def _listed(text: str | None, option: str, example: str) -> list[str] | None:
-    """Parts of a list with commas; None where the option was not given."""
+def _listed(text: str | None, option: str, example: str, names: Iterable[str] = ()) -> list[str] | None:
+    """Parts of a list with commas; None where the option was not given.
+
+    Names that hold commas themselves are parts as a whole.
+    """
     if text is None:
         return None
-    parts = [part.strip() for part in text.split(",") if part.strip()]
-    if not parts:
+    pieces = [piece.strip() for piece in text.split(",") if piece.strip()]
+    if not pieces:
         what = option.removeprefix("--").removesuffix("s")
         raise InputError(f"{option} names no {what}; separate them by commas, as in {option} {example}")
+    whole = {tuple(piece.strip() for piece in name.split(",")): name for name in names}
+    longest, parts = max(map(len, whole), default=1), []
+    while pieces:
+        size = next((n for n in range(longest, 1, -1) if tuple(pieces[:n]) in whole), 1)
+        parts.append(whole[tuple(pieces[:size])] if size > 1 else pieces[0])
+        pieces = pieces[size:]
     return parts
 
 
@@ -324,10 +336,12 @@ def _part(
         shares = None if listed is None else [float(rate) for rate in listed]
     except ValueError as error:
         raise InputError(f"--rates takes numbers separated by commas, got {rates!r}") from error
+    experiment = load_experiment(name)
+    labels = [row.label for row in experiment.rows]
     part = narrow(
-        load_experiment(name),
+        experiment,
         datasets=_listed(datasets, "--datasets", "ENZYMES,QM9"),
-        methods=_listed(methods, "--methods", "mean,megae"),
+        methods=_listed(methods, "--methods", "mean,megae", labels),
         rates=shares,
         trials=trials,
         accuracy=accuracy,
@@ -338,24 +352,35 @@ def _part(
 
 def _settings(given: list[str] | None) -> dict[str, Any]:
     """``NAME=VALUE`` pairs; values are JSON or Python's True, False and None where they can be, else text."""
+    return dict(_one_setting(pair) for pair in given or [])
+
+
+def _one_setting(pair: str) -> tuple[str, Any]:
+    name, sign, text = pair.partition("=")
+    if not sign or not name.isidentifier():
+        raise InputError(f"--set takes NAME=VALUE, such as --set max_steps=300, got {pair!r}")
+    if not text:
+        raise InputError(f"--set {pair} has no value; write it behind the sign, such as --set max_steps=300")
     python = {"True": True, "False": False, "None": None}
-    out: dict[str, Any] = {}
-    for pair in given or []:
-        name, sign, text = pair.partition("=")
-        if not sign or not name.isidentifier():
-            raise InputError(f"--set takes NAME=VALUE, such as --set max_steps=300, got {pair!r}")
-        try:
-            out[name] = python[text] if text in python else json.loads(text)
-        except ValueError:
-            out[name] = text
-    return out
+    if text in python:
+        return name, python[text]
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        if text[0] in '[{"':
+            raise InputError(f"--set {pair} cannot be read ({error}); write the value as JSON") from error
+        return name, text
+    try:
+        json.dumps(value, allow_nan=False)
+    except ValueError as error:
+        raise InputError(f"--set {pair} is not a finite number; give one that is") from error
+    return name, value
 
 
 def _with_data(experiment: Experiment, root: Path | None, refuse: bool) -> tuple[Experiment, list[str]]:
     """Leave out, or refuse, the sets that are not here and cannot be downloaded, before the long work begins."""
     from megae.bench.trials import narrow
     from megae.datasets import entry, fetch, locate
-    from megae.datasets.places import absent
 
     here, notes = [], []
     for name in experiment.datasets:
@@ -365,8 +390,6 @@ def _with_data(experiment: Experiment, root: Path | None, refuse: bool) -> tuple
                 found = locate(known, root)
                 if found is not None:
                     _check_whole(name, *found)
-                elif os.environ.get("MEGAE_OFFLINE"):
-                    raise InputError(absent(known, root))
                 else:
                     fetch(known, root)
         except (ValueError, OSError) as error:

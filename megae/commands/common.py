@@ -188,6 +188,22 @@ def check_listing(option: str, path: Path | None) -> None:
         raise InputError(f"{option} {path}: give it the ending .csv, .tsv or .parquet")
 
 
+def check_journal(option: str, path: Path) -> None:
+    """Refuse, before the long work, a file that cannot be written on and on; its folder is made if need be."""
+    folder = Path(os.path.realpath(path)).parent
+    if path.is_dir():
+        raise InputError(f"{option} {path} is a folder; name a file in it, such as {path / 'megae-tune.log'}")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if path.exists():
+            os.close(os.open(path, os.O_WRONLY | os.O_APPEND))
+    except OSError as error:
+        raise InputError(
+            f"{option} {path} cannot be written to ({error.strerror}); name a file in a folder that can"
+        ) from error
+    _check_folder(option, folder)
+
+
 def _check_folder(option: str, folder: Path) -> None:
     if not folder.is_dir():
         raise InputError(f"{option}: the folder {folder} does not exist; create it first")

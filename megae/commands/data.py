@@ -65,7 +65,7 @@ def get(
     folder = None if found is None else found[0]
     with working(quiet=quiet, as_json=json_output) as messages:
         if not here:
-            folder = fetch(known, root, progress=not (quiet or json_output) and sys.stderr.isatty())
+            folder = fetch(known, root)
     warn(messages)
     if json_output:
         print_json({"command": "data get", "name": name, "folder": folder, "downloaded": not here})

@@ -22,7 +22,7 @@ from megae.datasets.checking import Finding, check
 from megae.datasets.digits import load_digits_graphs
 from megae.datasets.facts import Entry
 from megae.datasets.fetching import fetch
-from megae.datasets.places import absent, folders, locate
+from megae.datasets.places import absent, folders, locate, offline
 from megae.datasets.reading import read_whole, reduce
 from megae.datasets.split import split_indices
 
@@ -65,7 +65,8 @@ def load(name: str, root: str | os.PathLike[str] | None = None, *, download: boo
         the user cache. Embedded datasets are found without it.
     download : bool, optional
         Whether to download the official files where they are missing, into `root` if given, else into the user
-        cache. Without it: yes, unless the environment variable ``MEGAE_OFFLINE`` is set.
+        cache. Without it: yes, unless the environment variable ``MEGAE_OFFLINE`` is set, under which nothing is
+        downloaded in any case.
 
     Returns
     -------
@@ -86,7 +87,7 @@ def load(name: str, root: str | os.PathLike[str] | None = None, *, download: boo
     if known.layout == "embedded":
         return read_whole(known, known.variants[0], Path())
     if download is None:
-        download = not os.environ.get("MEGAE_OFFLINE")
+        download = not offline()
     found = locate(known, root)
     if found is None and download:
         fetch(known, root)

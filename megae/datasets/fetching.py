@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from megae.datasets.checking import known_copy, mismatches
 from megae.datasets.facts import Entry, File, Variant
-from megae.datasets.places import absent, cache_folder
+from megae.datasets.places import absent, cache_folder, offline
+from megae.datasets.progress import telling
 from megae.datasets.reading import count, read_whole
 from megae.datasets.resume import ResumingDownloader
 
@@ -20,8 +21,8 @@ __all__ = ["fetch"]
 logger = logging.getLogger(__name__)
 
 
-def fetch(entry: Entry, root: str | os.PathLike[str] | None = None, *, progress: bool = False) -> Path:
-    """Download what is missing of a set.
+def fetch(entry: Entry, root: str | os.PathLike[str] | None = None, *, progress: bool | None = None) -> Path:
+    """Download what is missing of a set; several processes may, and one of them does.
 
     A file whose digest is pinned must have it. Another one must be a known copy, or, where its bytes are of no known
     copy, parse and have the counts of the catalogue. What fails is deleted; what broke off is kept and resumed.
@@ -30,9 +31,11 @@ def fetch(entry: Entry, root: str | os.PathLike[str] | None = None, *, progress:
     ----------
     entry : Entry of the catalogue
     root : path, optional
-        Folder that takes the folder of the set; the user cache without it.
-    progress : bool
-        Whether to draw a progress bar on stderr.
+        Folder that takes the folder of the set, and beside it an empty file ``.NAME.lock`` that stays: who removes a
+        lock takes it from those that wait for it. The user cache without it.
+    progress : bool, optional
+        Whether to draw a bar on stderr, rather than log how far it is. Without it: on a terminal, unless the logger
+        ``megae`` has been told to keep quiet.
 
     Returns
     -------
@@ -44,30 +47,28 @@ def fetch(entry: Entry, root: str | os.PathLike[str] | None = None, *, progress:
     variant = entry.official
     if variant is None:
         raise FileNotFoundError(f"{entry.name} cannot be downloaded; {absent(entry, root)}")
-    folder = (Path(root) if root is not None else cache_folder()) / entry.name
-    incoming = folder / ".incoming"
-    incoming.mkdir(parents=True, exist_ok=True)
-    try:
-        with FileLock(incoming / "lock"):
+    if offline():
+        raise FileNotFoundError(
+            f"MEGAE_OFFLINE is set, so nothing is downloaded, and {absent(entry, root)}; or unset MEGAE_OFFLINE"
+        )
+    base = Path(root) if root is not None else cache_folder()
+    base.mkdir(parents=True, exist_ok=True)
+    folder = base / entry.name
+    with FileLock(base / f".{entry.name}.lock"):
+        try:
             for file in variant.files:
                 if not (folder / file.name).is_file():
+                    (folder / ".incoming").mkdir(parents=True, exist_ok=True)
                     _fetch_file(entry, variant, file, folder, root, progress)
-    finally:
-        _tidy(incoming)
+        finally:
+            with contextlib.suppress(OSError):  # they hold something worth keeping, or were never made
+                (folder / ".incoming").rmdir()
+                folder.rmdir()
     return folder
 
 
-def _tidy(incoming: Path) -> None:
-    """Remove the folder of unfinished files, and that of the set, if they hold nothing worth keeping."""
-    if [path.name for path in incoming.iterdir()] == ["lock"]:
-        (incoming / "lock").unlink(missing_ok=True)
-    with contextlib.suppress(OSError):  # they are not empty
-        incoming.rmdir()
-        incoming.parent.rmdir()
-
-
 def _fetch_file(
-    entry: Entry, variant: Variant, file: File, folder: Path, root: str | os.PathLike[str] | None, progress: bool
+    entry: Entry, variant: Variant, file: File, folder: Path, root: str | os.PathLike[str] | None, bar: bool | None
 ) -> None:
     import pooch
     import requests
@@ -77,7 +78,7 @@ def _fetch_file(
     incoming = folder / ".incoming"
     arrived = incoming / file.name
     arrived.unlink(missing_ok=True)
-    with _bar(file.name, progress) as report, _quiet(pooch.get_logger()):
+    with telling(file.name, file.url, bar) as report, _quiet(pooch.get_logger()):
         downloader = ResumingDownloader(incoming / f"{file.name}.part", report)
         try:
             pooch.retrieve(file.url, pinned, fname=file.name, path=incoming, downloader=downloader)
@@ -110,20 +111,6 @@ def _accept(entry: Entry, variant: Variant, file: File, incoming: Path) -> None:
     if wrong:
         raise ValueError(f"what {file.url} sent is not {entry.name}: {'; '.join(wrong)}; nothing was kept")
     logger.warning("%s: its bytes are of no known copy; accepted because its counts are right", file.name)
-
-
-@contextlib.contextmanager
-def _bar(name: str, wanted: bool) -> Iterator[Callable[[int, int | None], None] | None]:
-    if not wanted:
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(name, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 @contextlib.contextmanager

@@ -7,7 +7,12 @@ from pathlib import Path
 
 from megae.datasets.facts import Entry, Variant
 
-__all__ = ["absent", "cache_folder", "folders", "locate"]
+__all__ = ["absent", "cache_folder", "folders", "locate", "offline"]
+
+
+def offline() -> bool:
+    """Whether the environment variable ``MEGAE_OFFLINE`` forbids downloads."""
+    return bool(os.environ.get("MEGAE_OFFLINE"))
 
 
 def cache_folder() -> Path:
@@ -54,7 +59,7 @@ def locate(entry: Entry, root: str | os.PathLike[str] | None = None) -> tuple[Pa
 def absent(entry: Entry, root: str | os.PathLike[str] | None = None) -> str:
     """One sentence: which files are missing, where they are published and where to put them."""
     wanted = entry.official or entry.variants[0]
-    base = folders(root)[0]
+    base = Path(root) if root is not None else folders()[0]
     lacking = [file for file in wanted.files if not (base / entry.name / file.name).is_file()]
     names = ", ".join(file.name for file in lacking)
     source = lacking[0].url.rsplit("/", 1)[0] + "/" if lacking and lacking[0].url else "the publisher"

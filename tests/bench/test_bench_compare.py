@@ -82,6 +82,55 @@ def test_changing_hidden_values_of_a_mixed_frame_changes_no_bit(name):
     assert first.tobytes() == second.tobytes()
 
 
+def another_kind(frame: pd.DataFrame, hidden: np.ndarray) -> pd.DataFrame:
+    """The table with one hidden cell in each column that, seen, would change what the column is."""
+    other = frame.copy()
+    strange = {"whole": 2.5, "flag": 2, "colour": "amber", "sure": 2, "count": 0.1, "bit": 2}
+    for name, value in strange.items():
+        j = frame.columns.get_loc(name)
+        column = frame[name].astype(object)
+        column.iloc[np.flatnonzero(hidden[:, j])[0]] = value
+        other[name] = column.astype("category") if name == "colour" else column
+        if name in ("whole", "count", "bit"):
+            other[name] = pd.to_numeric(column.astype("Float64"))
+    return other
+
+
+@pytest.mark.parametrize("name", sorted(REGISTRY))
+def test_hidden_values_that_would_change_what_a_column_is_change_no_bit(name):
+    frame = mixed().assign(bit=np.arange(60) % 3 % 2)
+    repeat = draw_repeat(frame, 0.15, "mcar", "range", (3, 4))
+    other = another_kind(frame, repeat.hidden)
+    assert not (other.dtypes == frame.dtypes)[["whole", "flag", "colour", "sure", "count", "bit"]].any()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        first, second = (fill_hidden(f, ring(), repeat, name, small(name)) for f in (frame, other))
+    assert first.tobytes() == second.tobytes()
+
+
+def test_a_category_seen_nowhere_else_counts_as_wrong(monkeypatch):
+    rng = np.random.default_rng(0)
+    colours = [f"a{i}" if rng.random() < 0.2 else ("red", "blue")[i % 2] for i in range(200)]
+    frame = pd.DataFrame({"colour": pd.Categorical(colours)})
+    hidden: list[np.ndarray] = []
+
+    class Knowing(GraphImputer):
+        def __init__(self):
+            super().__init__()
+
+        def fit_transform(self, X, y=None, *, graph=None, validation=None):
+            hidden.append(X["colour"].isna().to_numpy())
+            known = X["colour"].cat.categories
+            truth = pd.Series([c if c in known else known[0] for c in colours])
+            return X.assign(colour=X["colour"].where(X["colour"].notna(), truth))
+
+    monkeypatch.setitem(REGISTRY, "knowing", Knowing)
+    knowing = compare(frame, None, ["knowing"], rate=0.2).winner
+    unique = np.concatenate([np.array([c.startswith("a") for c in colours])[h] for h in hidden])
+    assert 0 < unique.mean() < 1
+    assert knowing.error_rate == pytest.approx(unique.mean())
+
+
 def test_score_is_the_rmse_over_hidden_cells_in_visible_ranges(monkeypatch):
     seen = seen_by_methods(monkeypatch, ["mean"])
     X = wave(80, 3)

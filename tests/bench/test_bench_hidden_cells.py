@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from compare_cases import mixed, ring, wave
 
-from megae.bench.hidden_cells import KEEP, Repeat, column_units, draw_repeat, hide, punch
+from megae.bench.hidden_cells import KEEP, Repeat, column_units, draw_repeat, hide, punch, truth_beside
 from megae.missingness import MECHANISMS
 from megae.tables import read_table
 
@@ -66,7 +66,7 @@ def test_punched_frame_keeps_what_is_visible_and_has_holes_elsewhere():
     np.testing.assert_array_equal(shown.isna().to_numpy(), frame.isna().to_numpy() | hidden)
     before, after = read_table(frame).cells, read_table(shown).cells
     np.testing.assert_array_equal(after[~hidden], before[~hidden])
-    names = ["float64", "Int64", "boolean", "category", "float32", "boolean", "UInt16"]
+    names = ["float64", "Int64", "boolean", "category", "float64", "boolean", "Int64"]
     assert [str(t) for t in shown.dtypes] == names
     pd.testing.assert_frame_equal(frame, mixed())
 
@@ -85,6 +85,76 @@ def test_punched_table_bears_no_trace_of_hidden_values():
     X = wave()
     hidden = hide(X, 0.3, "mcar", 0)
     assert punch(X, hidden).tobytes() == punch(np.where(hidden, 1e9, X), hidden).tobytes()
+
+
+UNDER_HOLES = {
+    "a fraction among whole numbers": ([3, 1, 4, 1, 5, 9], 2.5),
+    "a number too large for an integer": ([3, 1, 4, 1, 5, 9], 1e30),
+    "a two among zeros and ones": ([0, 1, 1, 0, 1, 0], 2),
+    "a number among booleans": ([True, False, True, True, False, True], 2),
+    "a float that needs more bits": (np.float32([0.5, 1.5, 0.25, 1.25, 0.75, 2.5]), 0.1),
+    "a text that comes first": (["m", "n", "m", "o", "n", "o"], "a"),
+    "a category that comes first": (pd.Categorical(["m", "n", "m", "o", "n", "o"]), "a"),
+    "a number among categories": (pd.Categorical([2, 10, 2, 3, 10, 3]), 1),
+}
+"""Column -> what one of its cells is in another table."""
+
+
+@pytest.mark.parametrize(("values", "other"), UNDER_HOLES.values(), ids=UNDER_HOLES)
+@pytest.mark.parametrize("nullable", [False, True])
+def test_a_hidden_cell_of_another_kind_leaves_no_trace(values, other, nullable):
+    def frame(cell: object) -> pd.DataFrame:
+        column = pd.Series([cell if i == 2 else value for i, value in enumerate(values)])
+        if isinstance(values, pd.Categorical) or isinstance(cell, str):
+            column = column.astype("category")
+        return pd.DataFrame({"c": column.convert_dtypes() if nullable else column, "x": np.arange(6.0) / 4})
+
+    same, changed = frame(values[2]), frame(other)
+    hidden = np.zeros((6, 2), dtype=bool)
+    hidden[2, 0] = True
+    assert not same.equals(changed)
+    shown = punch(same, hidden)
+    pd.testing.assert_frame_equal(shown, punch(changed, hidden), check_exact=True)
+    assert shown["c"].isna().tolist() == [False, False, True, False, False, False]
+
+
+def test_categories_keep_an_order_that_means_something():
+    sizes = pd.CategoricalDtype(["small", "middle", "large", "huge"], ordered=True)
+    frame = pd.DataFrame({"size": pd.Series(["large", "small", "huge", "middle", None], dtype=sizes)})
+    shown = punch(frame, np.array([[False], [False], [True], [False], [False]]))
+    assert shown["size"].cat.categories.tolist() == ["small", "middle", "large"]
+    np.testing.assert_array_equal(read_table(shown).cells.ravel(), [2, 0, np.nan, 1, np.nan])
+
+
+def test_truth_is_told_in_the_codes_of_what_is_shown():
+    frame = pd.DataFrame({"c": pd.Categorical(["b", "a", "d", None, "c", "b"]), "x": np.arange(6)})
+    hidden = np.zeros((6, 2), dtype=bool)
+    hidden[[1, 4], 0] = hidden[5, 1] = hidden[5, 0] = True
+    shown = punch(frame, hidden)
+    truth = truth_beside(frame, shown)
+    np.testing.assert_array_equal(truth[:, 0], [0, -1, 1, np.nan, -1, 0])
+    np.testing.assert_array_equal(truth[:, 1], np.arange(6))
+    kinds, units = np.array([True, False]), np.array([1.0, 4.0])
+    for code in (0.0, 1.0):  # whatever is filled in, a category that is seen nowhere else is missed
+        filled = np.where(hidden, [code, 5.0], truth)
+        errors = Repeat(hidden, units, 0).errors(filled, truth, kinds)
+        np.testing.assert_array_equal(errors, [1, 1, code, 0])
+    X = np.arange(12.0).reshape(6, 2)
+    np.testing.assert_array_equal(truth_beside(X, punch(X, hidden)), X)
+
+
+def test_a_column_without_a_single_observed_cell_is_left_as_it_is():
+    frame = pd.DataFrame({"c": pd.Series([None] * 4, dtype=pd.CategoricalDtype(["a", "b"])), "x": [1, 2, 3, 4]})
+    hidden = np.array([[False, True], [False, False], [False, False], [False, False]])
+    assert punch(frame, hidden)["c"].equals(frame["c"])
+
+
+def test_what_a_mechanism_says_names_only_what_a_comparison_has():
+    flat = pd.DataFrame({"x": np.ones(20), "y": np.ones(20)})
+    with pytest.warns(UserWarning, match="mar: what drives the holes .* choose another mechanism$"):
+        hide(flat, 0.2, "mar", 0)
+    with pytest.raises(ValueError, match=r"hide a smaller share$"):
+        hide(wave(), 0.9, "mar", 0)
 
 
 def test_sparse_columns_can_be_hidden():

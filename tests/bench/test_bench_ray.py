@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from megae.bench.on_ray import on_ray
 from megae.bench.running import run_trial
 from megae.bench.store import Store
 from megae.bench.sweep import sweep
@@ -26,6 +27,10 @@ def own_ray(monkeypatch):
     monkeypatch.setattr(ray, "init", functools.partial(ray.init, **small))
     yield ray
     ray.shutdown()
+
+
+def some_trials() -> list[Trial]:
+    return [Trial("digits", "mcar", 0.1, seed, method) for seed in (0, 1) for method in ("mean", "zero")]
 
 
 @pytest.mark.slow
@@ -50,8 +55,7 @@ def test_a_worker_that_dies_costs_its_own_trial_alone(tmp_path, monkeypatch, own
         return record
 
     monkeypatch.setattr("megae.bench.sweep.run_trial", deadly)
-    trials = [Trial("digits", "mcar", 0.1, seed, method) for seed in (0, 1) for method in ("mean", "zero")]
-    store = Store(tmp_path / "records")
+    trials, store = some_trials(), Store(tmp_path / "records")
     with caplog.at_level(logging.WARNING):
         outcome = sweep(trials, store, jobs=2, backend="ray", progress=False)
     [lost] = outcome.errors
@@ -64,6 +68,49 @@ def test_a_worker_that_dies_costs_its_own_trial_alone(tmp_path, monkeypatch, own
     assert set(told.values()) == {"begun done "}, "what was finished is not computed again"
     monkeypatch.undo()
     assert sweep(trials, store, progress=False).computed == 1, "what failed is tried again"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.usefixtures("own_ray")
+def test_a_record_is_kept_while_slower_trials_run(tmp_path, monkeypatch):
+    folder, trials = tmp_path / "records", some_trials()
+    told = tmp_path / "told"
+
+    def slow_at_first(trial, **options):
+        if (trial.method, trial.seed) == ("mean", 0):
+            end = time.monotonic() + 120
+            while time.monotonic() < end and len(list(folder.glob("*/[!.]*.json"))) < 3:
+                time.sleep(0.1)
+            told.write_text(str(len(list(folder.glob("*/[!.]*.json")))))
+        return run_trial(trial, **options)
+
+    monkeypatch.setattr("megae.bench.sweep.run_trial", slow_at_first)
+    assert sweep(trials, Store(folder), jobs=2, backend="ray", progress=False).computed == 4
+    assert told.read_text() == "3", "the records of the others lay in the folder before it was done"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_workers_end_when_nobody_waits_for_them(tmp_path, monkeypatch, own_ray):
+    pids = tmp_path / "pids"
+    pids.mkdir()
+
+    def endless(trial, **options):
+        (pids / str(os.getpid())).touch()
+        while trial.method == "zero":
+            time.sleep(0.1)
+        return run_trial(trial, **options)
+
+    records = on_ray(some_trials(), endless, lambda trial: {}, {"device": "cpu"}, 2)
+    assert next(records)["trial"]["method"] == "mean"
+    records.close()
+    end = time.monotonic() + 60
+    while (left := [pid.name for pid in pids.iterdir() if os.path.exists(f"/proc/{pid.name}")]) and (
+        time.monotonic() < end
+    ):
+        time.sleep(0.1)
+    assert left == []
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from megae.bench.running import make_method, run_trial, tidy
 from megae.bench.scoring import score
 from megae.bench.store import Store
 from megae.bench.surroundings import command_line, peak_memory, surroundings
-from megae.bench.sweep import sweep
+from megae.bench.sweep import _Teller, sweep
 from megae.bench.trials import Trial
 from megae.datasets import load
 from megae.imputers import get_imputer
@@ -117,6 +117,30 @@ def test_progress_tells_count_figure_and_time_left(tmp_path, caplog, monkeypatch
     assert lines[-1].endswith("0:00 left")
 
 
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_time_left_goes_by_what_each_method_took_on_each_dataset(jobs):
+    grid = [Trial(d, "mcar", 0.1, seed, m) for seed in (0, 1, 2) for d in ("big", "small") for m in ("slow", "quick")]
+    cost = {("big", "slow"): 1000.0, ("big", "quick"): 10.0, ("small", "slow"): 100.0, ("small", "quick"): 1.0}
+    teller = _Teller(grid, jobs)
+    assert teller.left() == 0
+
+    def take(trial: Trial) -> None:
+        teller.done({"key": trial.key, "seconds": {"total": cost[trial.dataset, trial.method]}})
+
+    take(grid[0])
+    assert teller.left() == 11 * 1000 / jobs, "nothing else is known"
+    take(grid[1])
+    assert teller.left() == (5 * 1000 + 5 * 10) / jobs, "each method as on the other dataset"
+    for trial in grid[2:4]:
+        take(trial)
+    assert teller.left() == 2 * 1111 / jobs
+    for trial in grid[4:11]:
+        take(trial)
+    assert teller.left() == 1, "the last one runs by itself"
+    take(grid[11])
+    assert (teller.left(), teller.count) == (0, 12)
+
+
 def test_methods_get_the_seed_and_the_settings_of_the_trial():
     imputer = make_method(Trial("digits", "mcar", 0.1, 7, "megae", {"preset": "paper", "bands": 9}), "cpu")
     assert (imputer.random_state, imputer.preset, imputer.bands, imputer.diagnose) == (7, "paper", 9, False)
@@ -133,6 +157,8 @@ def test_bad_options_are_refused(tmp_path, option, message):
 def test_records_name_no_folder_of_the_machine(monkeypatch):
     monkeypatch.setattr("sys.argv", ["/somewhere/bin/megae", "bench", "run", "table1", "--results", "/secret/place"])
     assert command_line() == "megae bench run table1 --results place"
+    monkeypatch.setattr("sys.argv", ["/somewhere/bin/megae", "bench", "run", "--results=/secret/place", "--set=a=b"])
+    assert command_line() == "megae bench run --results=place --set=a=b"
     assert "/" not in json.dumps(surroundings()["versions"])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 
 import pytest
 
@@ -102,6 +103,18 @@ def test_a_folder_that_cannot_be_written_is_an_error(tmp_path):
     tmp_path.chmod(0o500)
     with pytest.raises(OSError):
         Store(tmp_path).write(record())
+
+
+def test_a_folder_is_probed_where_records_go_and_nothing_is_left_there(tmp_path):
+    store = Store(tmp_path / "deep" / "er")
+    store.prepare([TRIAL])
+    assert [path.relative_to(tmp_path).as_posix() for path in sorted(tmp_path.rglob("*"))] == [
+        *("deep", "deep/er", "deep/er/ENZYMES"),
+    ]
+    (tmp_path / "QM9").touch()
+    Store(tmp_path).prepare([TRIAL])
+    with pytest.raises(ValueError, match=r"records cannot be kept in .*QM9 \(File exists\); name a folder that can be"):
+        Store(tmp_path).prepare([TRIAL, replace(TRIAL, dataset="QM9")])
 
 
 def test_grid_runs_seeds_outermost_and_names_what_is_missing():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import pickle
 import threading
+import time
 import zipfile
 from collections import defaultdict
 from collections.abc import Iterator
@@ -73,7 +74,10 @@ def npz_arrays() -> dict[str, np.ndarray]:
 
 
 class Server:
-    """Files over HTTP with ranges and ETags; ``cut`` breaks the next answers off after so many bytes."""
+    """Files over HTTP with ranges and ETags; ``cut`` breaks the next answers off after so many bytes.
+
+    Every answer waits for ``delay`` seconds.
+    """
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
@@ -81,11 +85,13 @@ class Server:
         self.cut: list[int] = []
         self.ranges: list[str | None] = []
         self.url = ""
+        self.delay = 0.0
 
     def answer(self, handler: BaseHTTPRequestHandler) -> None:
         body = self.files.get(handler.path.lstrip("/"))
         wanted = handler.headers.get("Range")
         self.ranges.append(wanted)
+        time.sleep(self.delay)
         if body is None:
             handler.send_error(404)
             return

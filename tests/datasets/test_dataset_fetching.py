@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import io
 import logging
+import shutil
+import subprocess
+import sys
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -48,6 +53,7 @@ def test_load_fetches_into_the_user_cache(cache: Path, server: Server, toy_zip: 
     monkeypatch.setitem(CATALOGUE, "FRANKENSTEIN", frankenstein(server))
     assert [tuple(g.x.shape) for g in load("FRANKENSTEIN")] == [(3, 780), (2, 780), (1, 780)]
     assert [p.relative_to(cache).as_posix() for p in sorted(cache.rglob("*"))] == [
+        ".FRANKENSTEIN.lock",
         "FRANKENSTEIN",
         "FRANKENSTEIN/FRANKENSTEIN.zip",
     ]
@@ -172,4 +178,102 @@ def test_offline_asks_nobody(cache: Path, server: Server, toy_zip: bytes, monkey
 def test_a_server_that_says_no_is_quoted(cache: Path, server: Server) -> None:
     with pytest.raises(FileNotFoundError, match=r"FRANKENSTEIN\.zip answered 404; FRANKENSTEIN is not here: put"):
         fetch(frankenstein(server))
-    assert list(cache.rglob("*")) == [], "nothing was begun, so nothing is left"
+    assert [p.name for p in cache.rglob("*")] == [".FRANKENSTEIN.lock"], "nothing was begun, so nothing else is left"
+
+
+FETCH = """
+import sys
+from dataclasses import replace
+from megae.datasets import CATALOGUE, fetch
+from megae.datasets.facts import Counts, File, Variant
+
+url, root = sys.argv[1:]
+counts = Counts(graphs=3, nodes=6, edges=3, features=780, classes=2)
+variant = Variant((File("FRANKENSTEIN.zip", url),), counts, counts)
+print("ready", flush=True)
+sys.stdin.readline()
+print(fetch(replace(CATALOGUE["FRANKENSTEIN"], variants=(variant,)), root))
+"""
+"""A process that fetches a set once it is told to."""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("there", [True, False], ids=["good", "refused"])
+def test_processes_that_want_the_same_set_wait_for_one_that_fetches_it(
+    server: Server, toy_zip: bytes, tmp_path: Path, there: bool
+) -> None:
+    if there:
+        server.files["FRANKENSTEIN.zip"] = toy_zip
+    server.delay = 0.3
+    command = [sys.executable, "-c", FETCH, f"{server.url}/FRANKENSTEIN.zip", str(tmp_path / "root")]
+    with contextlib.ExitStack() as stack:
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        running = [stack.enter_context(subprocess.Popen(command, **pipes)) for _ in range(4)]
+        for process in running:
+            stack.callback(process.kill)
+            assert process.stdout.readline() == "ready\n"
+        for process in running:
+            process.stdin.write("go\n")
+            process.stdin.flush()
+        told = [process.communicate(timeout=300) for process in running]
+    folder = tmp_path / "root" / "FRANKENSTEIN"
+    if there:
+        assert [process.returncode for process in running] == [0] * 4, told
+        assert {out for out, _ in told} == {f"{folder}\n"}
+        assert [path.name for path in folder.iterdir()] == ["FRANKENSTEIN.zip"]
+        assert len(server.ranges) == 1, "one of them fetched it"
+    else:
+        errors = [err.splitlines()[-1] for _, err in told]
+        assert all("FRANKENSTEIN.zip answered 404; FRANKENSTEIN is not here: put" in error for error in errors), errors
+        assert not folder.exists()
+
+
+def test_a_folder_that_vanishes_is_made_again(cache: Path, server: Server, toy_zip: bytes) -> None:
+    server.files["FRANKENSTEIN.zip"] = toy_zip
+    for _ in range(2):
+        fetch(frankenstein(server))
+        shutil.rmtree(cache / "FRANKENSTEIN")
+    assert len(server.ranges) == 2
+
+
+def test_offline_refuses_before_it_makes_a_folder(cache: Path, server: Server, monkeypatch) -> None:
+    monkeypatch.setenv("MEGAE_OFFLINE", "1")
+    monkeypatch.setitem(CATALOGUE, "FRANKENSTEIN", frankenstein(server))
+    with pytest.raises(FileNotFoundError, match=r"MEGAE_OFFLINE is set, so nothing is downloaded, .* put FRANKENSTEIN"):
+        fetch(CATALOGUE["FRANKENSTEIN"])
+    with pytest.raises(FileNotFoundError, match="MEGAE_OFFLINE is set"):
+        load("FRANKENSTEIN", download=True)
+    assert (server.ranges, cache.exists()) == ([], False)
+
+
+class Terminal(io.StringIO):
+    """What stands in for a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_load_shows_a_bar_on_a_terminal_and_lines_elsewhere(
+    cache: Path, server: Server, toy_zip: bytes, monkeypatch, caplog
+) -> None:
+    server.files["FRANKENSTEIN.zip"] = toy_zip
+    monkeypatch.setitem(CATALOGUE, "FRANKENSTEIN", frankenstein(server))
+    monkeypatch.setattr("megae.datasets.progress.EVERY", 0.0)
+    told = []
+    for level, stream in ((logging.INFO, Terminal()), (logging.WARNING, Terminal()), (logging.INFO, io.StringIO())):
+        caplog.clear()
+        with caplog.at_level(level, "megae"), monkeypatch.context() as patch:
+            patch.setattr("sys.stderr", stream)
+            load("FRANKENSTEIN")
+        told.append((stream.getvalue(), [r.message for r in caplog.records if r.levelno == logging.INFO]))
+        shutil.rmtree(cache / "FRANKENSTEIN")
+    (bar, beside), quiet, (nothing, lines) = told
+    assert "FRANKENSTEIN.zip" in bar
+    assert "%" in bar or "kB" in bar
+    assert beside == []
+    assert quiet == ("", [])
+    assert nothing == ""
+    size = f"{len(toy_zip) / 1e6:.1f}"
+    assert lines[0] == f"downloading {server.url}/FRANKENSTEIN.zip"
+    assert lines[-1] == f"FRANKENSTEIN.zip: {size} of {size} MB"
