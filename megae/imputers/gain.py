@@ -21,6 +21,7 @@ from megae.models.gain import (
     reconstruction_loss,
 )
 from megae.training.descent import descend
+from megae.training.resources import pick_device
 
 NOISE = 0.01
 """Holes enter the generator as uniform noise in [0, 0.01), in units of a column's range."""
@@ -145,7 +146,7 @@ class GAINImputer(NeuralImputer):
         observed = ground.division.trainable.to(device)
         more, column = missing_rates(observed, ground), column_of(ground.columns).to(device)
         hidden = width if self.hidden is None else self.hidden
-        self.seed_, self.device_ = ground.seed, device
+        self.seed_ = ground.seed
         self.generator_ = Perceptron(width, hidden).to(device)
         self.discriminator_ = Perceptron(width, hidden).to(device)
         players = [torch.optim.Adam(net.parameters(), self.learning_rate) for net in self._networks()]
@@ -200,8 +201,9 @@ class GAINImputer(NeuralImputer):
             raise ValueError(f"alpha must be at least 0, got {self.alpha!r}")
 
     def _predict(self, graphs: list[Data]) -> Tensor:
-        values = self.scaler_.forward(rows_of(graphs), self.device_)
+        device = pick_device(self.device)
+        values = self.scaler_.forward(rows_of(graphs), device)
         draws = [torch.rand(g.x.shape, generator=torch.Generator().manual_seed(self.seed_)) for g in graphs]
         mask = values.isfinite()
-        seen = torch.where(mask, values, NOISE * torch.cat(draws).to(self.device_))
-        return torch.sigmoid(self.generator_(seen, mask.float()))
+        seen = torch.where(mask, values, NOISE * torch.cat(draws).to(device))
+        return torch.sigmoid(self.generator_.to(device)(seen, mask.float()))

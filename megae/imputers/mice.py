@@ -41,11 +41,16 @@ class MICEImputer(GraphImputer):
     regressed on the others over the rows that show it, and its holes are drawn from the predictive distribution:
 
     .. math::
-        x_j = w^\top x_{-j} + \varepsilon, \quad w \sim N(0, \lambda^{-1} I),\ \varepsilon \sim N(0, \alpha^{-1});
-        \qquad \dot x_{ij} \sim N(\mu_{ij}, \sigma_{ij}^2), \quad
-        \mu = m^\top x_{-j}, \quad \sigma^2 = \alpha^{-1} + x_{-j}^\top S\, x_{-j}
+        x_j = b + w^\top (x_{-j} - \bar x_{-j}) + \varepsilon, \quad
+        w \sim N(0, \lambda^{-1} I),\ \varepsilon \sim N(0, \alpha^{-1});
+        \qquad \dot x_{ij} \sim N(\mu_{ij}, \sigma_{ij}^2),
 
-    with posterior mean m and covariance S of w (:class:`sklearn.linear_model.BayesianRidge`). The whole is done
+    .. math::
+        \mu = b + m^\top (x_{-j} - \bar x_{-j}), \qquad
+        \sigma^2 = \alpha^{-1} + (x_{-j} - \bar x_{-j})^\top S\, (x_{-j} - \bar x_{-j})
+
+    with posterior mean m and covariance S of w (:class:`sklearn.linear_model.BayesianRidge`). :math:`\bar x_{-j}` and
+    the intercept b are the means of the predictors and of :math:`x_j` over the rows that show it. The whole is done
     ``n_imputations`` times, and the m imputations are pooled by Rubin's rules (Multiple Imputation for Nonresponse in
     Surveys, 1987, section 3.1). Imputation k estimates a hole by :math:`\mu^{(k)}` with variance
     :math:`\sigma^{(k)2}`, both of its last round:
@@ -68,12 +73,14 @@ class MICEImputer(GraphImputer):
       ``norm`` with a prior whose scale is estimated, :class:`sklearn.linear_model.BayesianRidge`.
     - Holes start at the column means, columns with the fewest holes come first, and there are 10 rounds. The package
       starts at draws from the observed cells, takes columns in their order, and makes 5 rounds.
-    - Parameters are integrated out row by row instead of drawn once for all rows.
+    - Parameters are integrated out row by row instead of drawn once for all rows. The intercept b counts as known: its
+      own uncertainty, about :math:`\alpha^{-1}` over the number of rows, is not part of :math:`\sigma^2`.
     - Columns are standardised first, since the prior on w has one scale.
     - Where training rows have no hole and every column is a predictor, all rounds and imputations have the same
       regressions: they are fitted once.
-    - Draws stay within the observed range (``squeeze``), and ``n_nearest_features="auto"`` chooses among all predictors
-      and two thirds of them.
+    - Draws stay within the observed range (``squeeze``), and so do the means :math:`\mu^{(k)}` that are pooled, while
+      :math:`\sigma^{(k)2}` stays that of the free regression.
+    - ``n_nearest_features="auto"`` chooses among all predictors and two thirds of them.
     - Rubin's estimate uses the means :math:`\mu^{(k)}`, not the draws, whose noise would only widen the error.
 
     Parameters
@@ -88,15 +95,15 @@ class MICEImputer(GraphImputer):
         each other linearly, a chain over all of them hardly moves. More than 50 columns get 25 (the paper advises 15
         to 25).
     squeeze : bool
-        Keep draws within the range observed in training, as the package's function of that name does. Without it,
-        chains over columns that depend on each other linearly can run away.
+        Keep draws and means within the range observed in training, as the package's function of that name does with
+        draws. Without it, chains over columns that depend on each other linearly can run away.
     standardize : bool
         Regress in units of each column's deviation.
     validation_fraction : float
         Share of graphs (many) or observed cells (few) held out for that choice.
     time_budget : float or None
-        Seconds that ``fit`` may take. When they are over, the rounds done so far count; a column without a regression
-        keeps its mean.
+        Seconds that ``fit`` may take. The imputations take turns, a round each; when time is over, the finished rounds
+        count, and imputations that have finished none are not pooled. A column without a regression keeps its mean.
     random_state : int, RandomState or None
     verbose : int
     column_types, clip, fallback, unknown_nodes
@@ -105,10 +112,11 @@ class MICEImputer(GraphImputer):
     Attributes
     ----------
     chains_ : list of lists of rounds of :class:`megae.models.chained_equations.Equation`
-        The regressions of each imputation; of one, where they are all the same.
+        The regressions of each imputation; of one, where they are all the same. Fewer than ``n_imputations`` where
+        time ran out: so many imputations are then pooled.
     mean_, scale_ : ndarray of shape (E,)
     n_iter_ : int
-        Rounds.
+        Rounds of every imputation, at least; where time ran out, some have one more.
     validation_rmse_ : dict, number of predictors -> held-out RMSE in units of the columns' ranges
     seed_ : int
 
@@ -128,6 +136,7 @@ class MICEImputer(GraphImputer):
     scale_: np.ndarray
     n_iter_: int
     seed_: int
+    _most: int | None
     validation_rmse_: dict[int, float]
 
     def __init__(
@@ -175,9 +184,10 @@ class MICEImputer(GraphImputer):
         left = None if self.time_budget is None else max(self.time_budget - (time.monotonic() - start), 1e-9)
         self._learn(rows, wanted, self.n_imputations, left)
         if self._lacks:
+            few = f"; {self._most} of {self.n_imputations} imputations are pooled" if self._most else ""
             warnings.warn(
-                f"mice ran out of its {self.time_budget:g} s, {self._lacks} regressions short; what there is, is used. "
-                "Give a larger time_budget, or fewer imputations, rounds or n_nearest_features",
+                f"mice ran out of its {self.time_budget:g} s, {self._lacks} regressions short{few}; what there is, is "
+                "used. Give a larger time_budget, or fewer imputations, rounds or n_nearest_features",
                 stacklevel=4,
             )
 
@@ -214,11 +224,11 @@ class MICEImputer(GraphImputer):
         chains: list[ChainedEquations] = []
 
         def step(k: int, progress: float) -> float:
-            if k % (n_rounds * width) == 0:
-                which = len(chains)
+            which = k // width % n_chains
+            if which == len(chains):
                 sources = stream(self.seed_, which, rows), np.random.RandomState([self.seed_, which])
                 chains.append(ChainedEquations(z, group, nearest, self._bounds, *sources))
-            model = chains[-1].advance().model
+            model = chains[which].advance().model
             return 0.0 if model is None else float(model.alpha_) ** -0.5
 
         total = n_chains * n_rounds * width
@@ -227,12 +237,17 @@ class MICEImputer(GraphImputer):
         )
         self._lacks = total - outcome.steps
         self.chains_ = [c.rounds() for c in chains if len(c.equations) >= width] or [chains[0].rounds()]
+        self._most = len(self.chains_) if len(self.chains_) < n_chains else None
         if same:
             self.chains_ = [self.chains_[0] * self.max_iter]
-        self.n_iter_ = len(self.chains_[0])
+        self.n_iter_ = min(map(len, self.chains_))
 
     def _scaled(self, rows: np.ndarray) -> np.ndarray:
         return (rows - self.mean_) / self.scale_
+
+    def _pooled(self, wanted: int) -> int:
+        """How many imputations to pool: none twice, where time did not last for as many as were wanted."""
+        return wanted if self._most is None else min(wanted, self._most)
 
     def _imputations(self, parts: list[np.ndarray], n: int, seed: int) -> list[Imputation]:
         """n imputations of the rows of all graphs, standardised."""
@@ -245,7 +260,7 @@ class MICEImputer(GraphImputer):
 
     def _means(self, parts: list[np.ndarray], n: int) -> np.ndarray:
         """Mean over n imputations of the rows of all graphs, (N, E)."""
-        done = self._imputations(parts, n, self.seed_)
+        done = self._imputations(parts, self._pooled(n), self.seed_)
         return np.mean([i.mean for i in done], axis=0) * self.scale_ + self.mean_
 
     def _fill(self, graphs: list[Data]) -> list[np.ndarray]:
@@ -267,7 +282,7 @@ class MICEImputer(GraphImputer):
         check_is_fitted(self)
         graphs, tables = self._read(X, graph, reset=False)
         usable = self._usable(graphs)
-        done = self._imputations([g.x.numpy() for g in usable], self.n_imputations, self.seed_)
+        done = self._imputations([g.x.numpy() for g in usable], self._pooled(self.n_imputations), self.seed_)
         means = np.stack([i.mean for i in done])
         values = self._by_graph(means.mean(axis=0) * self.scale_ + self.mean_, usable)
         estimate = self._restore(X, tables, self._complete(graphs, values))
@@ -289,7 +304,7 @@ class MICEImputer(GraphImputer):
         ----------
         X, graph : as in :meth:`transform`
         n : int or None
-            How many; None for ``n_imputations``. The first so many are those that :meth:`transform` pools.
+            How many; None for as many as :meth:`transform` pools, which are the first ones in any case.
         random_state : int, RandomState or None
             None takes the seed of ``fit``: the same draws in every call.
 
@@ -298,7 +313,7 @@ class MICEImputer(GraphImputer):
         list of n tables (or lists of graphs), each what X was
         """
         check_is_fitted(self)
-        n = self.n_imputations if n is None else n
+        n = self._pooled(self.n_imputations) if n is None else n
         if n < 1:
             raise ValueError(f"n must be at least 1, got {n}")
         graphs, tables = self._read(X, graph, reset=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from typing import Any
 
@@ -11,16 +12,22 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from megae.imputers.base import GraphImputer
+from megae.imputers.build import column_of
 from megae.imputers.neural import Ground, NeuralImputer
+from megae.imputers.ot import OTImputer
 from megae.imputers.rows import blinded, examiner, fixed_holes, rows_of
+from megae.imputers.transport import Deadline, filled_in_time, leading_rows
 from megae.models.miracle import CausalNetwork, Multiplier, acyclicity, missingness, moment_gap, reconstruction
 from megae.training.descent import descend
-from megae.training.schedule import Clock
+from megae.training.resources import pick_device
 
 CANDIDATES: dict[str, dict[str, Any]] = {"mice": {}, "gain": {}, "ot": {"max_steps": 2000}}
 """What ``baseline="auto"`` chooses among, the baselines that the MEGAE paper refined, and their settings."""
 
 CHUNK = 4096
+
+CHOICE_ROWS, EXAM_ROWS = 2000, 5000
+"""Held-out rows that baselines are compared on, and those that tell the network to keep, about."""
 
 
 class MIRACLEImputer(NeuralImputer):
@@ -47,7 +54,8 @@ class MIRACLEImputer(NeuralImputer):
     - Complete training graphs have no hole: cells are hidden once, as often as cells are missing in validation graphs,
       and the baseline is fitted to what is left.
     - The authors' code holds alpha = rho = 1 (``dual_steps=0``). Here they rise ``dual_steps`` times, evenly over the
-      run, as an augmented Lagrangian asks: alpha by rho h, rho tenfold where h has not fallen to a quarter.
+      run (over its time, where that runs out first), as an augmented Lagrangian asks: alpha by rho h, rho tenfold where
+      h has not fallen to a quarter.
     - ``sparsity`` is 0.1 in place of 1, and ``max_steps`` 10,000 batches in place of 400 passes over the rows.
     - Columns are standardised. Weights behind the first layer start smaller than the authors' normal ones of deviation
       1, and h is the exact trace of the exponential, theirs the first 24 terms of its series.
@@ -57,6 +65,8 @@ class MIRACLEImputer(NeuralImputer):
     - Batches of 128 in place of 32, for time; its reconstruction counts once per row and its mean 1 / 32, which gives
       ``reconstruction_weight`` = 33 on the mean.
     - The network of the evaluation with the lowest error on held-out cells is kept; the authors keep the last.
+    - A one-hot column is no parent of the other columns of its category, which it would give away; the authors treat
+      encoded columns like any others.
     - New rows, as above; the authors fill the table they were given, with the mean over the last ``window`` passes.
       Here the table of ``fit`` is filled like new rows. ``baseline="auto"`` judges baselines before they are refined,
       and gives "ot" 2,000 steps.
@@ -73,7 +83,10 @@ class MIRACLEImputer(NeuralImputer):
     reconstruction_weight, sparsity, moment_weight : float
         lambda, beta and mu.
     dual_steps : int
-    learning_rate, patience, time_budget, validation_fraction, device, n_jobs, random_state, verbose
+    time_budget : float or None
+        Seconds that ``fit`` may train: half of them for fitting baselines, at most an eighth each for the baseline's
+        fills of held-out and of training rows, the rest for the network.
+    learning_rate, patience, validation_fraction, device, n_jobs, random_state, verbose
         See :class:`megae.imputers.neural.NeuralImputer`.
     column_types, clip, fallback, n_neighbors, unknown_nodes
         See :class:`megae.imputers.base.GraphImputer`.
@@ -162,30 +175,34 @@ class MIRACLEImputer(NeuralImputer):
 
     def _train(self, ground: Ground) -> None:
         self._check_settings()
-        device, clock = ground.device, Clock(1, self.time_budget)
-        self.device_ = device
+        device, budget = ground.device, self.time_budget
+        deadline = None if budget is None else Deadline(budget)
         visible = fixed_holes(ground)
         given = blinded(ground.division.train, visible)
-        self._choose_baseline(ground, given)
+        start = self._choose_baseline(ground, given)
         target = ground.scaler.forward(rows_of(given), device)
         observed = target.isfinite().float()
-        filled = self._baseline_fill(given)
+        filled = self._baseline_fill(given, None if budget is None else budget / 8)
         target = torch.where(target.isnan(), filled, target)
-        self.network_ = CausalNetwork(target.shape[1], self.hidden).to(device)
-        left = None if self.time_budget is None else max(1e-3, self.time_budget - clock.elapsed())
-        self._refine_and_learn(ground, target, observed, left)
+        self.network_ = CausalNetwork(column_of(ground.columns), self.hidden).to(device)
+        self._refine_and_learn(ground, target, observed, start, deadline)
         with torch.no_grad():
             self.acyclicity_ = float(acyclicity(self.network_.norms()[:, : target.shape[1]]))
 
-    def _refine_and_learn(self, ground: Ground, rows: Tensor, observed: Tensor, budget: float | None) -> None:
-        """Train on rows (N, E) whose holes move with the predictions of the last passes."""
+    def _refine_and_learn(
+        self, ground: Ground, rows: Tensor, observed: Tensor, start: Tensor | None, deadline: Deadline | None
+    ) -> None:
+        """Train on rows (N, E) whose holes move with the predictions of the last passes.
+
+        ``start`` are the baseline's fills of held-out graphs, the first ones, or None: they are then made.
+        """
         network, (n, width) = self.network_, rows.shape
         optimiser = torch.optim.Adam(network.parameters(), self.learning_rate)
         multiplier = Multiplier()
         with_holes = (observed < 1).any(dim=0).float()
         size = min(self.batch_size, n)
         per_pass = max(1, n // size)
-        ascents = {self.max_steps * (k + 1) // (self.dual_steps + 1) for k in range(self.dual_steps)}
+        ascents = deque(dual_schedule(self.max_steps, self.dual_steps))
         recent: deque[Tensor] = deque(maxlen=self.window)
         order = torch.empty(0, dtype=torch.long)
 
@@ -213,25 +230,26 @@ class MIRACLEImputer(NeuralImputer):
             optimiser.zero_grad(set_to_none=True)
             loss.backward()
             optimiser.step()
-            if k + 1 in ascents:
+            if ascents and progress * self.max_steps + 1.000001 >= ascents[0]:
+                ascents.popleft()
                 multiplier.ascend(float(h.detach()))
             return loss.detach()
 
-        start: list[Tensor] = []
+        if start is None and ground.division.validation is not None:
+            eighth = None if self.time_budget is None else Deadline(self.time_budget / 8)
+            start = filled_in_time(ground.division.validation, EXAM_ROWS, self._baseline_fill, eighth)
 
         def refined(graphs: list[Data]) -> Tensor:
-            if not start:
-                start.append(self._baseline_fill(graphs))
-            return self._refined(graphs, start[0])
+            return self._refined(graphs, start)
 
         self.outcome_ = descend(
             step,
             [network],
             max_steps=self.max_steps,
-            validate=examiner(ground, refined, most=5000),
+            validate=None if start is None else examiner(ground, refined, most=len(start)),
             eval_every=max(1, min(200, self.max_steps // 20)),
             patience=self.patience,
-            time_budget=budget,
+            time_budget=None if deadline is None else deadline.left(),
             verbose=self.verbose,
             what="miracle",
         )
@@ -241,29 +259,45 @@ class MIRACLEImputer(NeuralImputer):
         with torch.no_grad():
             return torch.cat([self.network_(part, self.network_.width) for part in rows.split(CHUNK)])
 
-    def _choose_baseline(self, ground: Ground, given: list[Data]) -> None:
-        """Fit the baseline, or all that may be one, to the training rows as they are shown."""
+    def _choose_baseline(self, ground: Ground, given: list[Data]) -> Tensor | None:
+        """Fit the baseline, or all that may be one, to the training rows as they are shown.
+
+        Where several were compared within a time budget, their fills of held-out rows took a share of it; those of the
+        one that is taken come back, (n, E), to be used again.
+        """
         from megae.imputers import get_imputer
 
-        exam_exists = ground.division.validation is not None
-        names = [self.baseline] if self.baseline != "auto" else list(CANDIDATES)[: None if exam_exists else 1]
-        common = {"random_state": ground.seed, "verbose": self.verbose, "device": str(ground.device)}
+        held = ground.division.validation
+        names = [self.baseline] if self.baseline != "auto" else list(CANDIDATES)[: None if held else 1]
+        common = {"random_state": ground.seed, "verbose": self.verbose, "device": self.device}
         common["n_jobs"] = self.n_jobs
         share = None if self.time_budget is None else self.time_budget / 2 / len(names)
-        self.baseline_errors_, fitted = {}, {}
+        self.baseline_errors_, fitted, fills = {}, {}, {}
         for name in names:
             plain = get_imputer(name)
             known = {k: v for k, v in {**common, "time_budget": share}.items() if k in plain.get_params()}
             settings = CANDIDATES[name] if self.baseline == "auto" else self.baseline_settings or {}
             fitted[name] = plain.set_params(**{**known, **settings}).fit(given)
             self.baseline_ = fitted[name]
-            if self.baseline == "auto" and (exam := examiner(ground, self._baseline_fill, most=2000)) is not None:
-                self.baseline_errors_[name] = exam()
-        self.baseline_ = fitted[min(names, key=lambda name: self.baseline_errors_.get(name, 0.0))]
+            if self.baseline == "auto" and held is not None:
+                until = None if self.time_budget is None else Deadline(self.time_budget / 8 / len(names))
+                fills[name] = filled_in_time(held, CHOICE_ROWS, self._baseline_fill, until)
+        for name, rows in fills.items():
+            exam = examiner(ground, leading_rows(rows), most=min(map(len, fills.values())))
+            self.baseline_errors_[name] = float("nan") if exam is None else exam()
+        best = min(names, key=lambda name: self.baseline_errors_.get(name, 0.0))
+        self.baseline_ = fitted[best]
+        return None if self.time_budget is None else fills.get(best)
 
-    def _baseline_fill(self, graphs: list[Data]) -> Tensor:
-        """The baseline's fills, scaled, (N, E)."""
-        return self.scaler_.forward(rows_of(self.baseline_.transform(graphs)), self.device_)
+    def _baseline_fill(self, graphs: list[Data], seconds: float | None = None) -> Tensor:
+        """The baseline's fills, scaled, (N, E), within ``seconds`` by OT, which alone can take long."""
+        if hasattr(self.baseline_, "device") and "device" not in (self.baseline_settings or {}):
+            self.baseline_.set_params(device=self.device)
+        hurry: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
+        if seconds is not None and isinstance(self.baseline_, OTImputer):
+            hurry = self.baseline_.hurried(seconds)
+        with hurry:
+            return self.scaler_.forward(rows_of(self.baseline_.transform(graphs)), pick_device(self.device))
 
     def _refined(self, graphs: list[Data], start: Tensor | None) -> Tensor:
         """Fills refined ``sweeps`` times; ``start`` are the baseline's, if they are known."""
@@ -287,4 +321,10 @@ class MIRACLEImputer(NeuralImputer):
                 raise ValueError(f"{name} must be at least 0, got {getattr(self, name)!r}")
 
     def _predict(self, graphs: list[Data]) -> Tensor:
+        self.network_.to(pick_device(self.device))
         return self._refined(graphs, None)
+
+
+def dual_schedule(max_steps: int, dual_steps: int) -> list[int]:
+    """Steps, counted from 1, after which the multipliers rise: ``dual_steps`` of them, evenly over ``max_steps``."""
+    return sorted({max_steps * (k + 1) // (dual_steps + 1) for k in range(dual_steps)} - {0})

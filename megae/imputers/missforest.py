@@ -45,6 +45,12 @@ class MissForestImputer(GraphImputer):
     - A binary column of numbers counts as continuous and is filled with a share between 0 and 1.
     - A categorical column is one-hot encoded where it is a predictor, and classified by the mean of the trees'
       probabilities instead of their votes (scikit-learn's forests).
+    - The square root is that of the other columns, as encoded, since these are what scikit-learn's forest sees; the R
+      package takes floor(sqrt(p)) of all p columns of the table.
+    - The R package can draw rows by strata and take class weights and cutoffs for categories; there is none of it here.
+    - Where several categories are most frequent, holes start at the first; the R package draws one of them.
+    - After ``max_iter`` rounds the last one is the result, or the one before where the difference has grown in it; the
+      R package returns the last one even then. The paper knows no such end.
     - Trees grow until leaves are pure; the authors' R package leaves 5 rows in a leaf of a regression tree.
     - The out-of-bag estimate of the error is not computed: held-out cells judge all methods alike here.
 
@@ -55,7 +61,7 @@ class MissForestImputer(GraphImputer):
     max_iter : int
         Most rounds; 10 as in the paper's package.
     max_features : "sqrt", int, float or None
-        Columns tried at each split; the square root of their number as in the paper.
+        Columns tried at each split; "sqrt" is the square root of the number of other columns, as encoded.
     forest : "random" or "extra-trees"
         Extremely randomised trees (Geurts et al. 2006) fit faster.
     min_samples_leaf : int

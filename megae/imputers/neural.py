@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from megae.columns import Column, usable_columns
@@ -76,7 +77,8 @@ class NeuralImputer(GraphImputer):
 
     A subclass implements ``_train(ground)`` and ``_predict(graphs)``: the latter returns scaled float32 (N, E) over the
     nodes of all graphs, one after the other. It trains with :func:`megae.training.descent.descend`, which keeps to
-    ``time_budget`` and tells its progress.
+    ``time_budget`` and tells its progress. A pickled imputer holds its tensors and networks as those of the CPU, so
+    that a machine without a GPU can load it; ``device`` is read anew where it predicts.
 
     Parameters
     ----------
@@ -158,7 +160,19 @@ class NeuralImputer(GraphImputer):
             (torch.manual_seed if cards else torch.default_generator.manual_seed)(seed)
             self._train(Ground(division, self.scaler_, columns, rates, seed, device))
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: _on_cpu(value) for name, value in super().__getstate__().items()}
+
     def _fill(self, graphs: list[Data]) -> list[np.ndarray]:
         with threads(self.n_jobs, sum(len(g.x) for g in graphs) * 64), torch.no_grad():
             values = self.scaler_.backward(self._predict(graphs))
         return np.split(values, np.cumsum([len(g.x) for g in graphs])[:-1])
+
+
+def _on_cpu(value: Any) -> Any:
+    """A tensor or a network of the CPU, itself where it is there already; anything else as it is."""
+    if isinstance(value, Tensor):
+        return value.cpu()
+    if isinstance(value, nn.Module) and any(t.device.type != "cpu" for t in value.state_dict().values()):
+        return copy.deepcopy(value).cpu()
+    return value

@@ -58,10 +58,13 @@ class SVDImputer(GraphImputer):
       free parameters (those of the filled table); the papers leave that to the user.
     - Rank and shrinkage are chosen, where None, by the error on held-out observed cells (whole graphs where there are
       many), along a path of warm starts, ranks rising or shrinkages falling; then the same path is followed again with
-      all cells.
+      all cells. The search ends after three candidates in a row that lower the least error by less than 0.1 %, so a
+      better one beyond them is not found, and a candidate counts as better from 0.1 % on.
     - The iterative form starts holes at the column means and puts the truncated table into them; SVDimpute starts at
       row averages, its rows being genes, and regresses each row on the singular vectors. Both stay at the same points.
       It stops by a relative change, the paper by one of 0.01 in total.
+    - The soft form stops when :math:`\|Z^{new} - Z\|_F / \|Z\|_F` falls below ``tol``; the paper squares that ratio,
+      so its threshold for the same fill is the square of ours.
     - The ridge of the iterative form.
     - In large tables the singular vectors come from subspace iteration, warm from round to round, 128 at most.
 

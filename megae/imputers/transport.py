@@ -1,4 +1,7 @@
-"""The two ways of OT imputation: values moved one by one (Algorithm 1), and models of the columns (Algorithm 3)."""
+"""The two ways of OT imputation: values moved one by one (Algorithm 1), and models of the columns (Algorithm 3).
+
+Algorithm 1 takes long to fill new rows, so there is :func:`filled_in_time`, which any slow method may be judged by.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,15 @@ from typing import cast
 
 import torch
 from torch import Tensor, nn
+from torch_geometric.data import Data
 
+from megae.imputers.rows import Fill, blinded, rows_of
 from megae.models.sinkhorn import half_squared_distances, sinkhorn_divergence
+from megae.training.holdout import HeldOut
+from megae.training.schedule import Clock
+
+LEAST = 1e-3
+"""Seconds that are always left, so that every part of a fit takes at least one step."""
 
 Divergence = Callable[[Tensor, Tensor], Tensor]
 """Two clouds (..., n, D) -> (...,)."""
@@ -85,6 +95,7 @@ def fill_beside(
     learning_rate: float,
     noise: float,
     seed: int,
+    time_budget: float | None = None,
 ) -> Tensor:
     """Algorithm 1 for new rows beside complete ones, which stay as they are.
 
@@ -99,6 +110,8 @@ def fill_beside(
         Where holes start, up to noise.
     visits : int
         How often each row stands in a batch, about.
+    time_budget : float or None
+        Seconds after which to stop; the learning rate then falls with the time.
 
     Returns
     -------
@@ -115,13 +128,16 @@ def fill_beside(
     guests = max(1, min(len(open_rows), size // 4))
     steps = math.ceil(visits * len(open_rows) / guests)
     optimiser = torch.optim.RMSprop(table.parameters(), learning_rate)
+    clock = Clock(steps, time_budget)
     with torch.enable_grad():
         for k in range(steps):
+            if k and time_budget is not None and clock.elapsed() >= time_budget:
+                break
             mine = draw(len(open_rows), guests, generator, device)
             hosts, others = (donors[draw(len(donors), m, generator, device)] for m in (size - guests, size))
             loss = divergence(torch.cat([table(mine), hosts]), others)
             for group in optimiser.param_groups:
-                group["lr"] = learning_rate * (1 - k / steps)
+                group["lr"] = learning_rate * (1 - clock.progress(k))
             optimiser.zero_grad(set_to_none=True)
             loss.backward()
             optimiser.step()
@@ -130,20 +146,74 @@ def fill_beside(
     return out
 
 
-class ColumnModels(nn.Module):
-    """One model for each column, of all others.
+class Deadline:
+    """So many seconds from now.
 
     Parameters
     ----------
-    width : int
-        Columns E.
+    seconds : float
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds, self.clock = seconds, Clock(1, seconds)
+
+    def left(self) -> float:
+        """Seconds until then, at least ``LEAST``."""
+        return max(LEAST, self.seconds - self.clock.elapsed())
+
+
+def filled_in_time(
+    held: HeldOut, most: int, fill: Callable[[list[Data], float | None], Tensor], deadline: Deadline | None
+) -> Tensor:
+    """The first held-out graphs filled, scaled, (n, E): as many as ``most`` rows hold and as come out in time.
+
+    Without a deadline all are filled at once, else one after the other. The graph at which time runs out is left out,
+    since its fill was cut short, unless nothing was asked for in those before it.
+
+    Parameters
+    ----------
+    fill : graphs and the seconds left for them -> Tensor of shape (n, E)
+    """
+    graphs = blinded(held.graphs, held.visible)
+    asked = [bool(part.any()) for part in held.hidden.split([len(g.x) for g in graphs])]
+    chosen, n = 0, 0
+    while chosen < len(graphs) and (n + len(graphs[chosen].x) <= most or not any(asked[:chosen])):
+        n += len(graphs[chosen].x)
+        chosen += 1
+    if deadline is None:
+        return fill(graphs[:chosen], None)
+    parts: list[Tensor] = []
+    for k in range(chosen):
+        part = fill([graphs[k]], deadline.left())
+        late = deadline.left() <= LEAST
+        if not late or not any(asked[:k]):
+            parts.append(part)
+        if late and any(asked[: k + 1]):
+            break
+    return torch.cat(parts)
+
+
+def leading_rows(rows: Tensor) -> Fill:
+    """As a method that fills graphs: the first of these rows (n, E), which are its fills of the first graphs."""
+    return lambda graphs: rows[: len(rows_of(graphs))]
+
+
+class ColumnModels(nn.Module):
+    """One model for each column, of all others but those of the same category.
+
+    Parameters
+    ----------
+    column : int64 Tensor of shape (E,)
+        Column of the table that each encoded one belongs to.
     kind : "linear" or "mlp"
         An affine map, or the authors' perceptron with hidden layers of 2 (E - 1) and E - 1 units.
     """
 
-    def __init__(self, width: int, kind: str) -> None:
+    def __init__(self, column: Tensor, kind: str) -> None:
         super().__init__()
+        width = len(column)
         others = max(1, width - 1)
+        self.own = [(column == c).nonzero().flatten().tolist() for c in column]
 
         def one() -> nn.Sequential:
             if kind == "linear":
@@ -157,7 +227,9 @@ class ColumnModels(nn.Module):
     def column(self, rows: Tensor, j: int) -> Tensor:
         """Column j of filled rows (n, E) out of the others, (n,)."""
         first, *rest = cast(nn.Sequential, self.models[j])
-        out = first(rows) - rows[:, j : j + 1] * cast(nn.Linear, first).weight[:, j]
+        out = first(rows)
+        for k in self.own[j]:
+            out = out - rows[:, k : k + 1] * cast(nn.Linear, first).weight[:, k]
         for layer in rest:
             out = layer(out)
         return out.squeeze(-1)

@@ -13,32 +13,32 @@ class CausalNetwork(nn.Module):
     """One sub-network for each column and one for each column's missingness: the m-graph as a network.
 
     Head o computes ``elu(elu(x W_o + b_o) V + c) . u_o + e_o``: first layer and output are its own, the hidden layer V
-    is shared. A column is no parent of itself, and no missingness indicator is a parent of anything, so the inputs are
-    the E columns alone.
+    is shared. A column is no parent of itself, nor of another one-hot column of its category, which it would give away,
+    and no missingness indicator is a parent of anything, so the inputs are the E columns alone.
 
     Parameters
     ----------
-    width : int
-        Columns E.
+    column : int64 Tensor of shape (E,)
+        Column of the table that each encoded one belongs to.
     hidden : int
     """
 
     allowed: Tensor
 
-    def __init__(self, width: int, hidden: int = 32) -> None:
+    def __init__(self, column: Tensor, hidden: int = 32) -> None:
         super().__init__()
-        self.width = width
+        self.width = width = len(column)
         self.first = nn.Parameter(0.01 * torch.randn(width, 2 * width, hidden))
         self.first_bias = nn.Parameter(0.01 * torch.randn(2 * width, hidden))
         self.shared = nn.Linear(hidden, hidden)
         self.last = nn.Parameter(torch.randn(2 * width, hidden) / hidden**0.5)
         self.last_bias = nn.Parameter(torch.zeros(2 * width))
         allowed = torch.ones(width, 2 * width, 1)
-        allowed[torch.arange(width), torch.arange(width)] = 0.0
+        allowed[:, :width, 0] = (column[:, None] != column).float()
         self.register_buffer("allowed", allowed)
 
     def weights(self) -> Tensor:
-        """First-layer weights, (E parents, 2 E heads, hidden), with those on the diagonal out."""
+        """First-layer weights, (E parents, 2 E heads, hidden), with those of a column's own category out."""
         return self.first * self.allowed
 
     def norms(self) -> Tensor:

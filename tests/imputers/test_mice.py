@@ -171,6 +171,46 @@ def test_time_budget(ticking, monkeypatch):
     assert np.isfinite(hurried.transform(X)).all()
 
 
+def hurried(X: np.ndarray, budget: float) -> MICEImputer:
+    """Fitted under the ticking clock, where a regression takes two minutes or three."""
+    settings = {"n_imputations": 5, "max_iter": 10, "n_nearest_features": None, "random_state": 0}
+    with pytest.warns(UserWarning, match="mice ran out"):
+        return MICEImputer(time_budget=budget, **settings).fit(X)
+
+
+def with_rounds(imputer: MICEImputer, rounds: list[int]) -> MICEImputer:
+    """The first imputations of a fit, each with so many of its rounds."""
+    imputer.chains_ = [chain[:n] for chain, n in zip(imputer.chains_, rounds, strict=False)]
+    return imputer.set_params(n_imputations=len(rounds))
+
+
+def test_imputations_take_turns_so_that_all_are_there_when_time_is_over(ticking):
+    X = table(80, 10, seed=1)
+    imputer = hurried(X, 120.0 * 0.3 * 500)
+    rounds = [len(chain) for chain in imputer.chains_]
+    assert len(rounds) == 5
+    assert 1 < min(rounds) == imputer.n_iter_ < 5
+    assert max(rounds) - min(rounds) <= 1
+    whole = MICEImputer(max_iter=10, n_nearest_features=None, random_state=0).fit(X)
+    twin, found = with_rounds(whole, rounds).pooled(X), imputer.pooled(X)
+    assert same_bits(found.estimate, twin.estimate)
+    assert same_bits(found.variance, twin.variance)
+
+
+def test_no_imputation_is_pooled_twice_when_time_lasts_for_less_than_a_round(ticking):
+    X = table(80, 10, seed=1)
+    imputer = hurried(X, 120.0 * 25)
+    assert len(imputer.chains_) == 2
+    whole = MICEImputer(max_iter=1, n_nearest_features=None, random_state=0).fit(X)
+    twin, found = with_rounds(whole, [1, 1]).pooled(X), imputer.pooled(X)
+    assert same_bits(found.estimate, imputer.transform(X))
+    assert same_bits(found.estimate, twin.estimate)
+    assert same_bits(found.between, twin.between)
+    assert len(imputer.sample(X)) == 2
+    with pytest.warns(UserWarning, match=r"short; 2 of 5 imputations are pooled; what there is, is used"):
+        imputer.fit(X)
+
+
 def test_draws_are_squeezed_into_the_observed_range():
     X = np.minimum(np.abs(gaussian(300)[0]), 1.0)
     X[np.random.default_rng(0).random(X.shape) < 0.2] = np.nan

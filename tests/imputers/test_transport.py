@@ -8,16 +8,20 @@ import numpy as np
 import pytest
 import torch
 from scipy.spatial.distance import pdist
+from torch_geometric.data import Data
 
 from megae.imputers.transport import (
     ColumnModels,
+    Deadline,
     Table,
     batch_size_for,
     draw,
     fill_beside,
+    filled_in_time,
     make_divergence,
     typical_cost,
 )
+from megae.training.holdout import HeldOut
 
 
 def generator() -> torch.Generator:
@@ -84,19 +88,93 @@ def test_new_rows_move_to_where_the_donors_are():
     assert wrong < 0.5 * truth[::2, 1].square().mean().sqrt()
 
 
+def test_new_rows_settle_within_the_time_there_is(ticking):
+    """The clock looks twice in a step, so half an hour is fifteen steps of the hundred; the last are small ones."""
+    g, rates = generator(), []
+    donors = torch.randn(400, 3, generator=g)
+    rows = donors[:12] + 0.0
+    rows[::2, 1] = torch.nan
+    step = torch.optim.RMSprop.step
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.optim.RMSprop, "step", lambda self: rates.append(self.param_groups[0]["lr"]) or step(self))
+        filled = fill_beside(
+            rows, donors[12:], torch.zeros(3), make_divergence("own", 0.2, 0.5),
+            size=64, visits=100, learning_rate=0.05, noise=0.1, seed=0, time_budget=1800.0,
+        )  # fmt: skip
+    assert 10 < len(rates) < 20
+    assert rates[0] > 0.045
+    assert rates[-1] < 0.01
+    assert filled.isfinite().all()
+
+
+def held_out(sizes: list[int], hidden: list[int]) -> HeldOut:
+    """Graphs of so many rows (n, 2); ``hidden`` cells of their first column."""
+    graphs = [Data(x=torch.full((n, 2), float(k)), edge_index=torch.empty(2, 0)) for k, n in enumerate(sizes)]
+    mask = torch.zeros(sum(sizes), 2, dtype=torch.bool)
+    for k, n in enumerate(hidden):
+        mask[sum(sizes[:k]) :][:n, 0] = True
+    return HeldOut(graphs, ~mask, mask)
+
+
+def test_without_a_deadline_the_first_graphs_are_filled_at_once():
+    held, given = held_out([3, 4, 5, 6], [1, 1, 1, 1]), []
+
+    def fill(graphs, seconds):
+        given.append((graphs, seconds))
+        return torch.cat([g.x for g in graphs])
+
+    assert len(filled_in_time(held, 12, fill, None)) == 12
+    assert len(filled_in_time(held, 1, fill, None)) == 3
+    assert len(filled_in_time(held_out([3, 4, 5], [0, 1, 1]), 1, fill, None)) == 7, "something must be asked for"
+    assert [len(graphs) for graphs, _ in given] == [3, 1, 2]
+    assert all(seconds is None for _, seconds in given)
+    assert torch.equal(given[0][0][1].x.isnan(), held.hidden[3:7])
+
+
+def test_the_graph_at_which_time_runs_out_is_left_out(ticking):
+    """Each fill takes ten minutes."""
+    told = []
+
+    def fill(graphs, seconds):
+        told.append(seconds)
+        ticking.looks += 10
+        return graphs[0].x
+
+    sizes = [3, 4, 5, 6]
+    assert len(filled_in_time(held_out(sizes, [1, 1, 1, 1]), 100, fill, Deadline(1800.0))) == 7
+    assert len(told) == 3
+    assert 1800 > told[0] > told[1] > told[2] > 0
+    assert len(filled_in_time(held_out(sizes, [1, 1, 1, 1]), 100, fill, Deadline(60.0))) == 3
+    assert len(filled_in_time(held_out(sizes, [0, 0, 1, 1]), 100, fill, Deadline(60.0))) == 12
+    assert len(filled_in_time(held_out(sizes, [1, 1, 1, 1]), 8, fill, Deadline(1e6))) == 7
+
+
 @pytest.mark.parametrize("kind", ["linear", "mlp"])
 def test_a_column_model_sees_the_other_columns_alone(kind):
     with torch.random.fork_rng([]):
         torch.manual_seed(0)
-        models = ColumnModels(4, kind)
+        models = ColumnModels(torch.arange(4), kind)
     rows = torch.randn(9, 4, generator=generator(), requires_grad=True)
     (gradient,) = torch.autograd.grad(models.column(rows, 2).sum(), rows)
     assert gradient[:, 2].abs().max() < 1e-6
     assert gradient[:, [0, 1, 3]].abs().max() > 1e-3
 
 
+@pytest.mark.parametrize("kind", ["linear", "mlp"])
+def test_the_model_of_a_category_does_not_see_its_other_columns(kind):
+    with torch.random.fork_rng([]):
+        torch.manual_seed(0)
+        models = ColumnModels(torch.tensor([0, 1, 1, 1, 2]), kind)
+    rows = torch.randn(9, 5, generator=generator(), requires_grad=True)
+    for j, seen in ((2, [0, 4]), (0, [1, 2, 3, 4])):
+        (gradient,) = torch.autograd.grad(models.column(rows, j).sum(), rows)
+        unseen = [k for k in range(5) if k not in seen]
+        assert gradient[:, unseen].abs().max() < 1e-6
+        assert (gradient[:, seen].abs().amax(dim=0) > 1e-4).all()
+
+
 def test_a_sweep_fills_holes_in_turn():
-    models = ColumnModels(2, "linear")
+    models = ColumnModels(torch.arange(2), "linear")
     with torch.no_grad():
         for model, weight in zip(models.models, ([5.0, 2.0], [3.0, 5.0]), strict=True):
             model[0].weight.copy_(torch.tensor([weight]))
