@@ -1,17 +1,21 @@
 """The command ``megae``: a thin shell over the library.
 
 Exit codes: 0 success, 2 bad input (one line on stderr says what to do; with ``--json`` stdout holds it
-too), 1 a fault of megae itself (with its traceback), 130 interrupted.
+too), 1 a fault of megae itself (with its traceback), 130 interrupted. A ValueError is bad input if megae
+raised it itself, in words of its own; what comes from numpy, pandas and the like is a fault.
 """
 
 from __future__ import annotations
 
+import dis
 import json
 import os
+import re
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
@@ -22,6 +26,7 @@ from megae.commands.demo import demo
 from megae.commands.impute import impute
 from megae.commands.launch import launched, run_among_others
 from megae.commands.spectrum import spectrum
+from megae.io.errors import InputError
 
 __all__ = ["app", "main"]
 
@@ -42,6 +47,7 @@ app.command()(spectrum)
 app.add_typer(data, name="data")
 app.add_typer(bench, name="bench")
 
+_PACKAGE = Path(__file__).resolve().parent
 _USAGE_ERROR = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 
 
@@ -109,13 +115,11 @@ def _run(given: list[str]) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except (ValueError, OSError) as error:
-        return _refuse(_sentence(error), as_json)
     except Exception as error:
         if isinstance(error, _USAGE_ERROR):
-            context = getattr(error, "ctx", None)
-            command = "megae" if context is None else context.command_path
-            return _refuse(f"{error.format_message()} ({command} --help lists what there is)", as_json)  # type: ignore[attr-defined]
+            return _refuse(_usage(error), as_json)
+        if isinstance(error, OSError) or is_refusal(error):
+            return _refuse(_sentence(error), as_json)
         traceback.print_exc()
         print(
             "megae: internal error; nothing was written. Please report it with the lines above.",
@@ -124,6 +128,34 @@ def _run(given: list[str]) -> int:
         if as_json:
             print(json.dumps({"error": f"internal error: {type(error).__name__}: {error}"}))
         return 1
+
+
+def is_refusal(error: BaseException) -> bool:
+    """Whether an exception is megae's own word on the input, rather than a fault of megae.
+
+    An `InputError` is. So is a plain ValueError if a ``raise`` statement of this package raised it: library and command
+    line share their checks. A LinAlgError, a UnicodeDecodeError or what ``float("urban")`` raises is none.
+    """
+    if isinstance(error, InputError):
+        return True
+    place = error.__traceback__
+    if type(error) is not ValueError or place is None:
+        return False
+    while place.tb_next is not None:
+        place = place.tb_next
+    code = place.tb_frame.f_code
+    raised = dis.opname[code.co_code[place.tb_lasti]] == "RAISE_VARARGS"
+    return raised and _PACKAGE in Path(code.co_filename).resolve().parents
+
+
+def _usage(error: Any) -> str:
+    """What is wrong with the call, and where help is."""
+    context = getattr(error, "ctx", None)
+    message = error.format_message()
+    extra = re.fullmatch(r"Got unexpected extra argument(?:\(s\))? \((.+)\)", message)
+    if extra and context is not None and context.params.get("edges", "") is None:
+        message += f"; for a file of edges write --edges {extra[1]}"
+    return f"{message} ({'megae' if context is None else context.command_path} --help lists what there is)"
 
 
 def _refuse(message: str, as_json: bool) -> int:

@@ -114,8 +114,9 @@ def _from_frame(frame: Any, n: int, labels: Any, unknown_nodes: str) -> sp.csr_a
     if lost.any() and unknown_nodes == "error":
         k = int(np.argmax(lost))
         end = ends[0] if edges[0, k] < 0 else ends[1]
+        node = _plain(frame[end].iloc[k])
         raise ValueError(
-            f"edge table row {k}: node {frame[end].iloc[k]!r} is not a row of X; add it there or pass "
+            f"edge table row {k}: node {node!r} is not a row of X{_other_type(node, index)}; add it there or pass "
             "unknown_nodes='drop'"
         )
     if weight_column is None and frame.shape[1] > 2 and pd.api.types.is_numeric_dtype(frame.dtypes.iloc[2]):
@@ -135,14 +136,34 @@ def _from_networkx(graph: Any, n: int, labels: Any, unknown_nodes: str) -> sp.cs
     if labels is None and len(unknown) == len(nodes) == n:
         position, unknown = {node: i for i, node in enumerate(nodes)}, []
     if unknown and (unknown_nodes == "error" or len(unknown) == len(nodes)):
+        hint = _other_type(unknown[0], position if labels is None else labels)
         raise ValueError(
             f"the networkx graph has {len(nodes)} nodes, X has {n} rows, and node {unknown[0]!r} is not a "
-            "row of X; name the nodes as the rows are named, remove the others or pass unknown_nodes='drop'"
+            f"row of X{hint}; name the nodes as the rows are named, remove the others or pass unknown_nodes='drop'"
         )
     weighted = graph.edges(data="weight", default=1.0)
     kept = [(position[u], position[v], w) for u, v, w in weighted if u in position and v in position]
     edges = np.array([(i, j) for i, j, _ in kept], dtype=np.int64).reshape(-1, 2).T
     return _from_edges(edges, [w for _, _, w in kept], n, unknown_nodes)
+
+
+def _plain(node: Any) -> Any:
+    return node.item() if isinstance(node, np.generic) else node
+
+
+def _other_type(node: Any, labels: Any) -> str:
+    """What to say where a node is not among the labels, but would be as text or as a number."""
+    node = _plain(node)
+    try:
+        twin: Any = int(node) if isinstance(node, str) else str(node)
+    except ValueError:
+        return ""
+    if twin not in labels:
+        return ""
+    return (
+        f", whose index holds {twin!r}: {type(twin).__name__} where the edges have {type(node).__name__}; give both "
+        "the same type"
+    )
 
 
 def knn_adjacency(cells: np.ndarray, k: int = 10) -> sp.csr_array:

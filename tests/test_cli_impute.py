@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import html
 import json
 import os
 import subprocess
@@ -71,6 +72,7 @@ def test_only_holes_change_and_they_hold_what_the_library_gives(folder, capsys):
     assert (folder / "o.csv").read_bytes().decode() == expected
     out = capsys.readouterr().out
     assert "filled 4 holes of nodes.csv (5 rows, 4 edges) with feature-propagation" in out
+    assert "; ids: column 'id'\n" in out
     assert "wrote o.csv" in out
     assert sorted(os.listdir(folder)) == ["edges.csv", "nodes.csv", "o.csv"]
 
@@ -118,7 +120,22 @@ def test_columns_choose_and_keep_the_rest(folder):
 
 def test_report_is_written(folder):
     run("nodes.csv", "--edges", "edges.csv", "--out", "o.csv", "--method", "mean", "--report", "r.html")
-    assert "nodes.csv" in (folder / "r.html").read_text()
+    page = (folder / "r.html").read_text()
+    assert "nodes.csv" in page
+    assert "<dt>Ids</dt><dd>column 'id'</dd>" in html.unescape(page)
+
+
+def test_row_numbers_are_said_to_be_the_ids(folder, capsys):
+    (folder / "nodes.csv").write_text("x,y\n1.5,2\n,3\n2.5,9\n")
+    (folder / "edges.csv").write_text("s,t\n0,1\n1,2\n")
+    run("nodes.csv", "--edges", "edges.csv", "--out", "o.csv", "--method", "mean")
+    assert "; ids: row numbers\n" in capsys.readouterr().out
+
+
+def test_a_weight_by_another_name_is_said(folder, capsys):
+    (folder / "edges.csv").write_text(EDGES.replace("weight", "dist_km"))
+    run("nodes.csv", "--edges", "edges.csv", "--out", "o.csv", "--method", "mean")
+    assert "megae: warning: weights: column 'dist_km' (larger is closer)" in capsys.readouterr().err
 
 
 def test_no_edges_given_is_said(folder, capsys):

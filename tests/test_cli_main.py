@@ -1,15 +1,21 @@
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from megae import cli
 from megae.cli import main
+from megae.commands.common import make_imputer
+from megae.graphs import adjacency
+from megae.io.errors import InputError
 
 PACKAGE = Path(cli.__file__).parent
 
@@ -80,13 +86,55 @@ def test_interrupt_is_130(capsys, monkeypatch):
     assert main(_fail_with(monkeypatch, KeyboardInterrupt())) == 130
 
 
-def test_value_and_system_errors_are_bad_input(capsys, monkeypatch):
-    assert main(_fail_with(monkeypatch, ValueError("the folder\nis odd"))) == 2
+def test_input_and_system_errors_are_bad_input(capsys, monkeypatch):
+    assert main(_fail_with(monkeypatch, InputError("the folder\nis odd"))) == 2
     captured = capsys.readouterr()
     assert captured.err == "megae: error: the folder is odd\n"
     assert json.loads(captured.out) == {"error": "the folder is odd"}
     assert main(_fail_with(monkeypatch, PermissionError(13, "Permission denied", "x.csv"))) == 2
     assert "x.csv: Permission denied; choose" in capsys.readouterr().err
+
+
+def _check_in_a_context() -> None:
+    with contextlib.suppress(KeyError), contextlib.ExitStack():
+        adjacency(np.zeros((3, 3, 3)), 3)
+
+
+@pytest.mark.parametrize(
+    ("cause", "code"),
+    [
+        (lambda: adjacency(np.zeros((3, 3, 3)), 3), 2),
+        (_check_in_a_context, 2),
+        (lambda: make_imputer("mean", {}, {}).fit([[float("inf")]]), 2),
+        (lambda: float("urban"), 1),
+        (lambda: pd.Series(["urban"]).to_numpy(dtype=float), 1),
+        (lambda: np.linalg.inv(np.zeros((2, 2))), 1),
+        (lambda: b"\xff".decode(), 1),
+        (lambda: json.loads("{"), 1),
+        (lambda: np.ones(2) + np.ones(3), 1),
+    ],
+)
+def test_bad_input_is_what_megae_says_in_its_own_words(capsys, monkeypatch, cause, code):
+    monkeypatch.setattr("megae.demo.run_demo", lambda *a, **k: cause())
+    assert main(["demo", "--json"]) == code
+    captured = capsys.readouterr()
+    assert ("Traceback" in captured.err) == (code == 1)
+    assert set(json.loads(captured.out)) == {"error"}
+
+
+def test_debugging_shows_where_a_refusal_comes_from(capsys, monkeypatch):
+    monkeypatch.setenv("MEGAE_DEBUG", "1")
+    assert main(_fail_with(monkeypatch, InputError("the folder is odd"))) == 2
+    assert "Traceback" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["impute", "spectrum"])
+def test_a_second_file_is_taken_for_one_of_edges(capsys, command):
+    assert main([command, "a.csv", "b.csv", "--out", "o.csv"]) == 2
+    assert "for a file of edges write --edges b.csv" in capsys.readouterr().err
+    assert main([command, "a.csv", "b.csv", "--out", "o.csv", "--edges", "e.csv"]) == 2
+    assert "b.csv" in (err := capsys.readouterr().err)
+    assert "--edges b.csv" not in err
 
 
 def test_demo_prints_the_result_and_only_json(capsys, monkeypatch):

@@ -62,6 +62,23 @@ def test_all_outputs_stand_and_intervals_hold_the_fill(folder):
     assert "<html" in (folder / "r.html").read_text()
 
 
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_intervals_hold_the_category_at_both_ends(folder, ending):
+    import pandas as pd
+
+    regions = ["" if i % 6 == 2 else ("urban", "rural, flat")[i % 2] for i in range(60)]
+    rows = "".join(f'n{i},{i % 5}.5,"{r}",{"" if i % 4 == 1 else i % 3}\n' for i, r in enumerate(regions))
+    (folder / "nodes.csv").write_text("id,income,region,y\n" + rows)
+    (folder / "edges.csv").write_text("s,t\n" + "".join(f"n{i},n{i + 1}\n" for i in range(59)))
+    args = ["--columns", "income,region,y", "--intervals", f"b.{ending}", "--coverage", "0.5", "--max-steps", "1"]
+    assert main([*USUAL, "--out", "c.csv", *args, "--report", "c.html", "--quiet"]) == 0
+    filled = pd.read_csv("c.csv")
+    bounds = pd.read_csv("b.csv") if ending == "csv" else pd.read_parquet("b.parquet")
+    assert bounds["region_lower"].tolist() == bounds["region_upper"].tolist() == filled["region"].tolist()
+    assert [r for r, known in zip(bounds["region_lower"], regions, strict=True) if known] == [r for r in regions if r]
+    assert (bounds["y_lower"] <= bounds["y_upper"]).all()
+
+
 def test_training_figures_are_in_the_json(folder, capsys):
     assert again("--json") == 0
     assert {"megae", "mean", "propagation"} <= set(json.loads(capsys.readouterr().out)["diagnostics"]["rmse"])

@@ -85,13 +85,15 @@ def test_table_is_printed_and_html_stands(folder, capsys):
         (["nodes.csv", "--method", "mean"], "pass --edges"),
         (["nodes.csv", "--edges", "edges.csv", "--out", "s.txt"], "a plot ends in"),
         (["nodes.csv", "--edges", "edges.csv", "--method", "magic"], "'magic'"),
-        (["nodes.csv", "--edges", "edges.csv", "--after", "nodes.csv"], "still has holes"),
+        (["nodes.csv", "--edges", "edges.csv", "--after", "nodes.csv"], "still has holes: 1 in column 'p'"),
+        (["nodes.csv", "--edges", "edges.csv", "--after", "open.csv"], "still has holes: 2 in column 'q'"),
         (["nodes.csv", "--edges", "edges.csv", "--after", "part.csv"], "has no row 'n1'"),
         (["nodes.csv", "--edges", "edges.csv", "--out", "here.png"], "exists already"),
     ],
 )
 def test_bad_input(folder, capsys, args, part):
     (folder / "part.csv").write_text("id,p,q\nn0,1,2\n")
+    pd.read_csv("nodes.csv").fillna({"p": 0.0}).to_csv("open.csv", index=False)
     (folder / "here.png").write_text("precious")
     assert main(["spectrum", *args]) == 2
     assert part in capsys.readouterr().err

@@ -46,12 +46,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _SHOWN_COLUMNS = 20
-_LABELS = {
-    "megae": "megae",
-    "graph_free": "megae without the graph",
-    "mean": "column mean",
-    "propagation": "propagation around the mean",
-}
+_LABELS = {"mean": "column mean", "propagation": "propagation around the mean"}
 
 
 def impute(
@@ -312,6 +307,7 @@ def _write(
                 intervals=bounds,
                 coverage=coverage,
                 title=nodes.name,
+                ids=inputs.table.id_source,
                 force=True,
             )
 
@@ -323,8 +319,12 @@ def _write_intervals(path: Path, inputs: Inputs, bounds: tuple[pd.DataFrame, pd.
     lower, upper = bounds
     table = inputs.table
     columns = [OutColumn(table.id_column or "id", "kept", list(table.ids), list(table.ids))]
+    categories = {c.name for c in table.fillable if c.kind == "category"}
     for name in lower.columns:
         for side, values in (("lower", lower[name]), ("upper", upper[name])):
+            if name in categories:
+                columns.append(OutColumn(f"{name}_{side}", "category", values.astype(str).tolist()))
+                continue
             numbers = values.to_numpy(dtype=np.float64, na_value=np.nan).tolist()
             columns.append(OutColumn(f"{name}_{side}", "float", [None if v != v else v for v in numbers]))
     write_columns(path, columns)
@@ -369,12 +369,12 @@ def _print(result: dict[str, Any]) -> None:
     joined = f", {graph['kept']:,} edges" if graph["built"] == "edges" else ""
     if not result["filled"]:
         where = " in columns of numbers" if any("keep their holes" in text for text in result["warnings"]) else ""
-        print(f"{result['nodes']} has no holes{where}: every cell is written as it was")
+        print(f"{result['nodes']} has no holes{where}: every cell is written as it was; ids: {result['ids']}")
     else:
         holes = "hole" if result["filled"] == 1 else "holes"
         print(
             f"filled {result['filled']:,} {holes} of {result['nodes']} ({result['rows']:,} rows{joined}) "
-            f"with {result['method']} in {result['seconds']:.1f} s"
+            f"with {result['method']} in {result['seconds']:.1f} s; ids: {result['ids']}"
         )
     filled = [c for c in result["columns"] if c["filled"]]
     width = max((len(c["name"]) for c in filled[:_SHOWN_COLUMNS]), default=0)
@@ -391,8 +391,10 @@ def _print(result: dict[str, Any]) -> None:
         cells = f"{held:,} observed cells" if held else "observed cells"
         when = " when the model was trained" if result["model"] is not None else ""
         print(f"error (RMSE) on {cells} that were hidden on purpose{when}" + (f", in {units}" if units else ""))
-        width = max(len(_LABELS.get(k, k)) for k in rmse)
+        method = result["method"]
+        labels = {"megae": method, "graph_free": f"{method} without the graph", **_LABELS}
+        width = max(len(labels.get(k, k)) for k in rmse)
         for name, value in sorted(rmse.items(), key=lambda item: item[1]):
-            print(f"  {_LABELS.get(name, name):<{width}}  {value:.4g}")
+            print(f"  {labels.get(name, name):<{width}}  {value:.4g}")
     for path in result["written"].values():
         print(f"wrote {path}")

@@ -115,6 +115,7 @@ def spectrum(
         "method": None if after is not None else method,
         "after": after,
         "rows": len(frame),
+        "ids": inputs.table.id_source,
         "centered": center,
         **result,
         "graph": inputs.graph_facts(),
@@ -200,8 +201,13 @@ def _read_after(path: Path, inputs: Inputs, id_column: str | None) -> pd.DataFra
     if lacking:
         raise InputError(f"{path} has no row {lacking[0]!r}, which {table.document.path} has; give the same rows")
     frame = other.frame()
-    if other.holes().any():
-        raise InputError(f"{path} still has holes; give the filled table, or leave out --after")
+    open_ = other.holes().sum(axis=0)
+    if open_.any():
+        j = int(np.argmax(open_ > 0))
+        raise InputError(
+            f"{path} still has holes: {int(open_[j]):,} in column {str(frame.columns[j])!r}; give the filled table, "
+            "leave out --after, or name other columns by --columns"
+        )
     order = [row[key] for key in table.ids]
     return pd.DataFrame({name: frame[name].array.take(order) for name in names})
 

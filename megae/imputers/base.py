@@ -18,6 +18,7 @@ from torch_geometric.data import Batch, Data
 from megae.columns import Column, collapse, expand, infer_kinds, keep_in_range
 from megae.graphs import adjacency, is_graph_collection, knn_adjacency, to_data
 from megae.tables import Table, check_finite, is_frame, read_table
+from megae.training.task import first_entries
 
 
 class GraphImputer(TransformerMixin, BaseEstimator):
@@ -120,7 +121,8 @@ class GraphImputer(TransformerMixin, BaseEstimator):
         ----------
         X : as in :meth:`fit`
         graph : graph over the rows of X
-            None takes the graph of ``fit`` if X has as many rows, and a kNN graph if ``fit`` built one too.
+            None takes the graph of ``fit`` if X has as many rows, and a kNN graph if ``fit`` built one too. Rows are
+            then taken in the order of ``fit``; a DataFrame with other labels is warned about.
 
         Returns
         -------
@@ -143,9 +145,11 @@ class GraphImputer(TransformerMixin, BaseEstimator):
     def score(self, X: Any, y: Any = None, *, graph: Any = None) -> float:
         """Minus the RMSE on a tenth of the observed cells of X, hidden for the occasion; for model selection.
 
-        Errors count in units of each column's standard deviation in X. Which cells are hidden depends on the
-        shape of X alone, so two models are scored on the same ones. Where a kNN graph is built, it is built
-        without them.
+        Errors count in units of each column's standard deviation in X. A categorical cell is one cell: its squared
+        error is that of all its one-hot entries, in units of the sum of their variances, so that predicting how often
+        each category occurs errs by 1, as the mean of a column of numbers does. Which cells are hidden depends on the
+        shape of X alone, so two models are scored on the same ones. Where a kNN graph is built, it is built without
+        them.
         """
         check_is_fitted(self)
         graphs, _ = self._read(X, graph, reset=False)
@@ -161,10 +165,16 @@ class GraphImputer(TransformerMixin, BaseEstimator):
         some = ~np.isnan(everything).all(axis=0)
         scale = np.ones(everything.shape[1])
         scale[some] = np.nanstd(everything[:, some], axis=0)
+        for c in self.columns_:
+            if c.stop - c.start > 1:
+                scale[c.start : c.stop] = np.sqrt(np.sum(scale[c.start : c.stop] ** 2))
         scale[scale == 0] = 1.0
         flat = np.concatenate(
             [((f - g.x.numpy()) / scale)[h.numpy()] for f, g, h in zip(filled, graphs, hide, strict=True)]
         )
+        first = first_entries(self.columns_)
+        if first is not None and flat.size:
+            return -float(np.sqrt(np.sum(flat**2) / sum(int(h.numpy()[:, first].sum()) for h in hide)))
         return -float(np.sqrt(np.mean(flat**2))) if flat.size else 0.0
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
@@ -280,6 +290,7 @@ class GraphImputer(TransformerMixin, BaseEstimator):
             A = knn_adjacency(encoded, self.n_neighbors) if self._uses_graph else sp.csr_array((n, n))
         elif (fitted := getattr(self, "graph_", None)) is not None and fitted.shape[0] == n:
             A = fitted
+            self._compare_labels(table.labels)
         else:
             raise ValueError(
                 f"X has {n} rows, not those of the graph given to fit; pass the graph over these rows as graph="
@@ -287,7 +298,18 @@ class GraphImputer(TransformerMixin, BaseEstimator):
         if reset:
             self._built_knn = graph is None
             self.graph_ = None if graph is None else A
+            self._labels = None if graph is None else table.labels
         return A
+
+    def _compare_labels(self, labels: Any) -> None:
+        """Say that rows of other labels than those of ``fit`` get its graph, in its order."""
+        known = getattr(self, "_labels", None)
+        if self._uses_graph and known is not None and labels is not None and not known.equals(labels):
+            warnings.warn(
+                "X has other row labels than the table given to fit, or another order of them, and is filled on the "
+                "graph of fit, row by row; pass the graph over these rows as graph=",
+                stacklevel=6,
+            )
 
     def _usable(self, graphs: list[Data]) -> list[Data]:
         if self.usable_.all():

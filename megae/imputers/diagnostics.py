@@ -9,14 +9,14 @@ import torch
 
 from megae.training.features import propagate
 from megae.training.loop import Outcome
-from megae.training.task import Exam, ImputationNetwork, exam_errors, rms
+from megae.training.task import Exam, ImputationNetwork, exam_errors
 
 
 def held_out_rmse(network: ImputationNetwork, exam: Exam | None, weight: np.ndarray) -> float:
     """Pooled RMSE over an exam's hidden cells; NaN without an exam."""
     if exam is None:
         return float("nan")
-    return rms(exam_errors(network.predict(exam.pool, exam.visible), exam, weight))
+    return exam.rms(exam_errors(network.predict(exam.pool, exam.visible), exam, weight))
 
 
 def simple_methods(exam: Exam | None, centre: np.ndarray, weight: np.ndarray) -> dict[str, float]:
@@ -35,8 +35,8 @@ def simple_methods(exam: Exam | None, centre: np.ndarray, weight: np.ndarray) ->
     offset = torch.as_tensor(centre, dtype=values.dtype, device=values.device)
     spread = propagate(exam.pool.whole.operator, (values - offset) * exam.visible, exam.visible, iterations=40)
     return {
-        "mean": rms(exam_errors(offset.expand_as(values), exam, weight)),
-        "propagation": rms(exam_errors(spread + offset, exam, weight)),
+        "mean": exam.rms(exam_errors(offset.expand_as(values), exam, weight)),
+        "propagation": exam.rms(exam_errors(spread + offset, exam, weight)),
     }
 
 
@@ -66,7 +66,7 @@ def describe(
     return {
         "rmse": rmse,
         "units": "each column's observed range" if unit == "range" else "each column's standard deviation",
-        "n_held_out": 0 if exam is None else int(exam.hidden.sum()),
+        "n_held_out": 0 if exam is None else int(exam.cells().sum()),
         "steps": outcome.steps,
         "best_step": outcome.best_step,
         "stopped": outcome.stopped,

@@ -26,7 +26,7 @@ from megae.training.holdout import Division, HeldOut
 from megae.training.loop import Outcome, Settings, Trainer
 from megae.training.parts import PartPool
 from megae.training.pool import GraphPool
-from megae.training.task import Exam, ImputationNetwork
+from megae.training.task import Exam, ImputationNetwork, first_entries
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,8 @@ class Learner:
         if held is None:
             return None
         pool = self._pool(held.graphs, use_graph)
-        return Exam(pool, held.visible.to(self.device), held.hidden.to(self.device), held.copies)
+        cells = (held.visible.to(self.device), held.hidden.to(self.device))
+        return Exam(pool, *cells, held.copies, first_entries(self.columns))
 
     def _pool(self, graphs: Sequence[Data], use_graph: bool) -> GraphPool:
         return GraphPool(graphs, self.shift, self.scale, self.device, use_graph, self.processes)

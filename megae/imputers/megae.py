@@ -327,7 +327,7 @@ class MEGAEImputer(GraphImputer):
             self.network_, learner.exam(learner.division.validation, self.use_graph), judge
         )
         weight = self.scale_ / self.unit_
-        own = float("nan") if self.calibration_ is None else self.calibration_.rmse(weight)
+        own = float("nan") if judge is None or self.calibration_ is None else self.calibration_.rmse(weight, judge)
         rmse = {"megae": own} | simple_methods(judge, (self.center_ - self.mean_) / self.scale_, weight)
         if twin_too and outcome.stopped != "interrupted":
             left = None if budget is None else max(budget - outcome.seconds, 0.2 * budget)

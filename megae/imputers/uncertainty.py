@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from megae.columns import Column
-from megae.training.task import Exam, ImputationNetwork, rms
+from megae.training.task import Exam, ImputationNetwork
 
 ENOUGH = 50
 """Calibration cells from which a column's errors are drawn from its own."""
@@ -55,9 +55,10 @@ class Calibration:
             spread = np.sqrt((total + 10 * overall) / (count + 10))
         return cls(errors / spread[columns], columns, spread)
 
-    def rmse(self, weight: np.ndarray) -> float:
-        """Pooled RMSE over the calibration cells; ``weight`` (E,) is units of error per standardised unit."""
-        return rms(self.scores * (self.spread * weight)[self.columns])
+    def rmse(self, weight: np.ndarray, exam: Exam) -> float:
+        """Pooled RMSE over the cells of the calibration ``exam``; ``weight`` (E,) is units of error per standardised
+        unit."""
+        return exam.rms(self.scores * (self.spread * weight)[self.columns])
 
     def half_width(self, coverage: float) -> np.ndarray:
         """Half the width of the interval of each column, standardised, (E,).

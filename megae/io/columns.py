@@ -25,12 +25,13 @@ from megae.io.errors import InputError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["DECIMAL_COMMA", "HOLES", "INTEGER", "Column", "classify", "format_value", "is_hole", "number", "words"]
+__all__ = ["HOLES", "INTEGER", "Column", "classify", "format_value", "has_comma", "is_hole", "number", "words"]
 
 _NOT_A_NUMBER = ("nan", "-nan", "1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan")
 HOLES = frozenset(["", "na", "n/a", "#n/a", "#na", "#n/a n/a", "<na>", "null", "none", "nil", "?", *_NOT_A_NUMBER])
 INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*")
 DECIMAL_COMMA = re.compile(r"\s*[+-]?[0-9]+,[0-9]+\s*")
+THOUSANDS = re.compile(r"\s*[+-]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)?\s*")
 _MESSAGE_WIDTH = 60
 
 
@@ -148,10 +149,16 @@ def _from_text(name: str, cells: Sequence[str], where: Callable[[int], str], nam
             f"{others}; fix the cell, leave it empty if the value is unknown, or name the columns "
             f"to fill with --columns"
         )
-    if sum(DECIMAL_COMMA.fullmatch(cells[i]) is not None for i in wrong) * 2 > solid:
+    commas = [i for i in wrong if has_comma(cells[i])]
+    if len(commas) * 2 > solid:
+        grouped = all(THOUSANDS.fullmatch(cells[i]) for i in commas)
+        i = commas[0] if grouped else next(i for i in commas if not THOUSANDS.fullmatch(cells[i]))
+        what, advice = "a decimal comma", "write numbers with a decimal point"
+        if grouped:
+            what, advice = "a comma that separates thousands", "write numbers without it"
         raise InputError(
-            f"{where(wrong[0])}, column {name!r}: {_short(cells[wrong[0]])} has a decimal comma; "
-            "write numbers with a decimal point, or name the columns to fill with --columns"
+            f"{where(i)}, column {name!r}: {_short(cells[i])} has {what}; {advice}, or name the columns to fill with "
+            "--columns"
         )
     if named:
         labels = [None if h else c for c, h in zip(cells, holes.tolist(), strict=True)]
@@ -215,6 +222,17 @@ def _refuse_large(name: str, values: np.ndarray, where: Callable[[int], str], sh
         f"{place} is too large to compute with: numbers may reach {LARGEST:g}; give the column a larger unit, leave "
         "the cell empty if the value is unknown, or name the columns to fill with --columns"
     )
+
+
+def has_comma(cell: str) -> bool:
+    """Whether a cell is a number but for commas, decimal ones or those between thousands.
+
+    Examples
+    --------
+    >>> [has_comma(c) for c in ("1,5", "31,479", "1,234,567.8", "1,2,3", "a,b")]
+    [True, True, True, False, False]
+    """
+    return (DECIMAL_COMMA.fullmatch(cell) or THOUSANDS.fullmatch(cell)) is not None
 
 
 def number(cell: str) -> float | None:

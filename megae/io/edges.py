@@ -2,9 +2,10 @@
 
 An edge file has a header. Its endpoints are the columns named source and target (or from/to, src/dst,
 u/v, node1/node2, in any case), or else the first two. The weight is the column named weight, or else the
-third column if it holds numbers, or else 1 for every edge. Edges have no direction: `a,b` and `b,a` are
-one edge, and an edge that is listed several times counts once, with its largest weight. Self-loops and
-edges of weight 0 are left out.
+third column if it holds numbers, which is said unless its name speaks of a weight, or else 1 for every edge.
+A larger weight joins two nodes more closely. Edges have no direction: `a,b` and `b,a` are one edge, and an
+edge that is listed several times counts once, with its largest weight. Self-loops and edges of weight 0 are
+left out.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ from megae.io.texts import first_empty, positions
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = ["EdgeCounts", "EdgeList", "adjacency", "check_weights", "edges_of", "label", "labels_of"]
+__all__ = ["EdgeCounts", "EdgeList", "adjacency", "check_weights", "edges_of", "label", "labels_of", "without_zeros"]
 
 _PAIRS = (("source", "target"), ("from", "to"), ("src", "dst"), ("u", "v"), ("node1", "node2"))
+_CLOSER = ("weight", "weights", "w", "similarity")
 _LOG = logging.getLogger(__name__)
 
 
@@ -142,9 +144,7 @@ def adjacency(
         if not drop_unknown:
             e = int(np.flatnonzero(unknown)[0])
             name = edges.source[e] if u[e] < 0 else edges.target[e]
-            raise InputError(
-                f"{edges.where(e)}: node {name!r} is not in {nodes_path}; add it there or pass --drop-unknown{hint}"
-            )
+            raise InputError(f"{edges.where(e)}: node {name!r} is not in {nodes_path}{_advice(name, ids)}{hint}")
         counts.unknown_dropped = int(unknown.sum())
     counts.self_loops = int(((u == v) & ~unknown).sum())
     counts.zero_weight = int(((weight == 0) & ~unknown & (u != v)).sum())
@@ -179,6 +179,17 @@ def check_weights(weights: np.ndarray, where: Callable[[int], str]) -> None:
         raise InputError(f"{where(e)}: the edge weight {what}; give every edge a finite weight of 0 or more")
 
 
+def without_zeros(name: str) -> str:
+    """A node id without leading zeros.
+
+    Examples
+    --------
+    >>> [without_zeros(name) for name in ("01001", "1001", "000", "n01")]
+    ['1001', '1001', '0', 'n01']
+    """
+    return name.lstrip("0") or name[:1]
+
+
 def labels_of(column: RawColumn) -> Sequence[str]:
     """The column as node ids, N of them; the empty text where there is none."""
     import pandas as pd
@@ -201,6 +212,15 @@ def _endpoints(document: Document, column: RawColumn) -> Sequence[str]:
     return labels
 
 
+def _advice(name: str, ids: Sequence[str]) -> str:
+    """What to do about a node that is not among the ids."""
+    bare = without_zeros(name)
+    twin = next((key for key in ids if without_zeros(key) == bare), None)
+    if twin is None:
+        return "; add it there or pass --drop-unknown"
+    return f", but {twin!r} is: leading zeros were lost in one of the two files; write the ids alike in both"
+
+
 def _weights(document: Document, rest: list[RawColumn], notes: list[str]) -> np.ndarray | None:
     named = [c for c in rest if c.name.strip().lower() == "weight"]
     chosen = named[0] if named else rest[0] if rest else None
@@ -216,6 +236,11 @@ def _weights(document: Document, rest: list[RawColumn], notes: list[str]) -> np.
     if chosen.cells and not named and np.isnan(weights).all() and all(is_hole(c) for c in chosen.cells):
         return None
     check_weights(weights, document.where)
+    if chosen.name.strip().lower() not in _CLOSER:
+        notes.append(
+            f"weights: column {chosen.name!r} (larger is closer); if it holds distances, give their inverse, "
+            "or leave the column out to have all edges weigh 1; name it weight if it is right as it is"
+        )
     return weights
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from megae.columns import LARGEST
-from megae.io.columns import DECIMAL_COMMA, INTEGER, Column, is_hole, number, words
+from megae.io.columns import INTEGER, Column, has_comma, is_hole, number, words
 
 if TYPE_CHECKING:
     from megae.io.large import LargeCells
@@ -57,7 +57,7 @@ def judge(name: str, cells: LargeCells, named: bool) -> Column | None:
         spelled = words([texts[k] for k in codes.tolist()], [lowered[k] for k in codes.tolist()])
         return Column(name, "bool", series, spelled)
     solid = int(counts[~hole].sum())
-    commas = int(counts[[DECIMAL_COMMA.fullmatch(text) is not None for text in texts]].sum())
+    commas = int(counts[[has_comma(text) for text in texts]].sum())
     if named or 2 * (solid - int(counts[wrong].sum())) >= solid or 2 * commas > solid:
         return None
     return Column(name, "kept", lambda: pd.Series(list(cells), dtype=object))

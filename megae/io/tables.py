@@ -19,7 +19,7 @@ from megae.io.columns import Column, classify, format_value
 from megae.io.document import Derived, Document, Fill, Flag, OutColumn, RawColumn
 from megae.io.edges import EdgeList
 from megae.io.errors import InputError
-from megae.io.identity import choose_ids
+from megae.io.identity import ROW_NUMBERS, choose_ids
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -200,7 +200,7 @@ def write_table(path: Path, table: Table, filled: pd.DataFrame, *, flag: bool = 
         else:
             from megae.io.npz import write_npz
 
-            ids = None if table.id_source == "row number" else table.ids
+            ids = None if table.id_source == ROW_NUMBERS else table.ids
             write_npz(path, [c for c in columns if c.name != table.id_column], ids, graph, flags)
         return
     if document.ids is not None:

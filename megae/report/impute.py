@@ -36,8 +36,6 @@ from megae.report.training import history_charts
 MAX_TABLE_COLUMNS = 200
 MAX_HISTOGRAMS = 12
 _LABELS = {
-    "megae": ("MEGAE", "as used here"),
-    "graph_free": ("MEGAE without the graph", "the same network on rows alone"),
     "mean": ("Column mean", "no model at all"),
     "propagation": ("Feature propagation", "smoothing around the column means over the edges, no training"),
 }
@@ -63,7 +61,7 @@ def count_edges(adjacency: Any) -> tuple[int, int]:
     return pairs.shape[1], int(coo.shape[0] - np.unique(pairs).size)
 
 
-def _held_out(diagnostics: Mapping[str, Any]) -> list[Markup]:
+def _held_out(diagnostics: Mapping[str, Any], method: str) -> list[Markup]:
     blocks = [notice(text) for text in diagnostics.get("warnings") or []]
     given = diagnostics.get("rmse") or {}
     scores = {k: float(v) for k, v in given.items() if v is not None and math.isfinite(v)}
@@ -71,9 +69,15 @@ def _held_out(diagnostics: Mapping[str, Any]) -> list[Markup]:
         return blocks
     longest = max(scores.values()) or 1.0
     ordered = sorted(scores, key=lambda name: scores[name])
+    own = "MEGAE" if method == "megae" else method
+    labels = {
+        "megae": (own, "as used here"),
+        "graph_free": (f"{own} without the graph", "the same network on rows alone"),
+        **_LABELS,
+    }
     rows = []
     for name in ordered:
-        label, note = _LABELS.get(name, (name, ""))
+        label, note = labels.get(name, (name, ""))
         rows.append(
             [
                 Markup(f"{escape(label)}<small>{escape(note)}</small>"),
@@ -169,6 +173,7 @@ def write_report(
     intervals: tuple[Any, Any] | None = None,
     coverage: float | None = None,
     title: str = "megae imputation report",
+    ids: str | None = None,
     force: bool = False,
 ) -> Path:
     """Write the page about one imputed table.
@@ -194,6 +199,8 @@ def write_report(
         Share of the true values that the intervals shall hold.
     title : str
         Heading of the page.
+    ids : str, optional
+        Where the ids come from that edges refer to rows by.
     force : bool
         Replace an existing file.
 
@@ -232,7 +239,7 @@ def write_report(
             ]
         )
     )
-    trust = _held_out(diagnostics)
+    trust = _held_out(diagnostics, method)
     if trust:
         page.section(
             "How far to trust it",
@@ -267,6 +274,8 @@ def write_report(
     if charts:
         page.section("How it trained", charts)
     about: list[tuple[object, object]] = [("Method", method)]
+    if ids is not None:
+        about.append(("Ids", ids))
     if diagnostics.get("steps") is not None:
         about.append(("Steps", f"{int(diagnostics['steps']):,}"))
     about.append(("Versions", ", ".join(f"{name} {value}" for name, value in versions().items())))

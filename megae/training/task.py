@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from megae.columns import Column
 from megae.models import OutputHead, latent_entropy
 from megae.training.pool import GraphBatch, GraphPool
 
@@ -27,16 +28,58 @@ class Exam:
         Disjoint subsets of what the pool observes.
     copies : int
         How often the same graphs stand in the pool, one after the other.
+    first : bool ndarray of shape (E,), or None
+        See :func:`first_entries`.
+
+    A categorical cell of the table is one cell, though each of its one-hot entries is hidden: its squared error is half
+    the sum of theirs, so that a category that was sure and wrong counts 1.
     """
 
     pool: GraphPool
     visible: Tensor
     hidden: Tensor
     copies: int = 1
+    first: np.ndarray | None = None
 
     def columns(self) -> np.ndarray:
-        """Encoded column of each hidden cell, in row-major order."""
+        """Encoded column of each hidden entry, in row-major order."""
         return self.hidden.nonzero()[:, 1].cpu().numpy()
+
+    def cells(self) -> Tensor:
+        """The first entry of each hidden cell of the table, bool (N, E)."""
+        if self.first is None:
+            return self.hidden
+        return self.hidden & torch.from_numpy(self.first).to(self.hidden.device)
+
+    def share(self) -> np.ndarray | None:
+        """What a squared error in each encoded column counts, (E,): 1, or half for one-hot entries; None for all 1."""
+        return None if self.first is None else entry_share(self.first)
+
+    def rms(self, errors: np.ndarray) -> float:
+        """Root mean square over the hidden cells, from the errors of the hidden entries in row-major order."""
+        share = self.share()
+        if share is None or not errors.size:
+            return rms(errors)
+        return float(np.sqrt(np.sum(errors**2 * share[self.columns()]) / int(self.cells().sum())))
+
+
+def first_entries(columns: Sequence[Column]) -> np.ndarray | None:
+    """Which encoded columns begin a column of the table, bool (E,); None where all do."""
+    first = np.zeros(columns[-1].stop, dtype=bool)
+    first[[c.start for c in columns]] = True
+    return None if first.all() else first
+
+
+def entry_share(first: np.ndarray) -> np.ndarray:
+    """What a squared error in each encoded column counts, given which begin a column of the table.
+
+    Examples
+    --------
+    >>> entry_share(np.array([True, True, False, False]))
+    array([1. , 0.5, 0.5, 0.5])
+    """
+    width = np.bincount(np.cumsum(first) - 1)
+    return np.repeat(np.where(width > 1, 0.5, 1.0), width)
 
 
 class ImputationNetwork(nn.Module):
@@ -94,7 +137,7 @@ class ImputationNetwork(nn.Module):
 
 
 def exam_errors(values: Tensor, exam: Exam, weight: np.ndarray) -> np.ndarray:
-    """Errors (value - truth) * weight on the hidden cells of an exam, float64, in row-major order."""
+    """Errors (value - truth) * weight in the hidden entries of an exam, float64, in row-major order."""
     difference = (values - exam.pool.whole.values)[exam.hidden].double().cpu().numpy()
     return difference * weight[exam.columns()]
 
@@ -105,6 +148,9 @@ def exam_scores(network: ImputationNetwork, exam: Exam, weight: np.ndarray) -> n
     Processes that share the exam sum their squares before the root, so that all of them get the same scores.
     """
     whole = exam.pool.whole
+    share = exam.share()
+    if share is not None:
+        weight = weight * np.sqrt(share)
     scale = torch.as_tensor(weight, dtype=whole.values.dtype, device=whole.values.device)
     n = whole.n_graphs // exam.copies
     original = whole.graph % n
@@ -113,7 +159,7 @@ def exam_scores(network: ImputationNetwork, exam: Exam, weight: np.ndarray) -> n
         squares = ((values - batch.values) * scale * batch.of_pool(exam.hidden)).double().square().sum(dim=1)
         total.index_add_(0, batch.of_pool(original), squares)
     total = exam.pool.processes.total(total)
-    count = torch.zeros_like(total).index_add_(0, original, exam.hidden.sum(dim=1).double())
+    count = torch.zeros_like(total).index_add_(0, original, exam.cells().sum(dim=1).double())
     asked = count > 0
     return (total[asked] / count[asked]).sqrt().cpu().numpy()
 

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import math
+import warnings
 
+import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from imputer_cases import ring, same_bits
+from imputer_cases import make, ring, same_bits
 from megae_cases import collection, holes, megae, mixed, punched, waves
 
 from megae.columns import Column
+from megae.graphs import to_data
+from megae.imputers.diagnostics import describe, simple_methods
 from megae.imputers.uncertainty import MANY, Calibration
+from megae.training.loop import Outcome
+from megae.training.pool import GraphPool
+from megae.training.task import Exam, exam_scores, first_entries
 
 X = punched(waves(80), holes((80, 4)))
 LOST = np.isnan(X)
@@ -173,3 +180,123 @@ def test_graphs_come_back_as_graphs():
         assert torch.equal(lo.x[seen], g.x[seen])
         assert torch.equal(d.x[seen], g.x[seen])
         assert torch.isfinite(d.x).all()
+
+
+MIXED = [Column("n", "continuous", 0, 1), Column("c", "categorical", 1, 4, categories=("a", "b", "c"))]
+
+
+def exam_of(n: int, seed: int, columns: list[Column], copies: int = 1) -> Exam:
+    """Rows of one number and one category, a third of the cells hidden, each category whole."""
+    rng = np.random.default_rng(seed)
+    x = np.column_stack([rng.normal(size=n), np.eye(3)[rng.integers(0, 3, n)]])
+    graphs = [to_data(part, ring(len(part))) for part in np.split(x, copies)]
+    hidden = torch.from_numpy(np.repeat(rng.random((n, 2)) < 0.33, [1, 3], axis=1))
+    pool = GraphPool(graphs, np.zeros(4), np.ones(4), torch.device("cpu"))
+    return Exam(pool, ~hidden, hidden, first=first_entries(columns))
+
+
+def by_hand(exam: Exam, values: np.ndarray, weight: np.ndarray) -> list[float]:
+    """One squared error per hidden cell of the table, in a plain loop."""
+    squares = []
+    truth, hidden = exam.pool.whole.values.numpy(), exam.hidden.numpy()
+    for i in range(len(values)):
+        if hidden[i, 0]:
+            squares.append((weight[0] * (values[i, 0] - truth[i, 0])) ** 2)
+        if hidden[i, 1]:
+            squares.append(sum((weight[e] * (values[i, e] - truth[i, e])) ** 2 for e in (1, 2, 3)) / 2)
+    return squares
+
+
+def test_a_category_is_one_cell_of_the_diagnostics():
+    exam, centre, weight = exam_of(60, 0, MIXED), np.array([0.1, 0.5, 0.3, 0.2]), np.array([2.0, 1.0, 1.0, 1.0])
+    squares = by_hand(exam, np.tile(centre, (60, 1)), weight)
+    rmse = simple_methods(exam, centre, weight)
+    assert rmse["mean"] == pytest.approx(math.sqrt(np.mean(squares)), rel=1e-6)
+    told = describe({"megae": 0.1} | rmse, Outcome(), exam, "range", {})
+    assert told["n_held_out"] == len(squares) == int(exam.hidden[:, :2].sum())
+
+
+def test_a_sure_and_wrong_category_counts_one():
+    exam = exam_of(60, 1, MIXED)
+    wrong = np.roll(exam.pool.whole.values.numpy(), 1, axis=1)
+    errors = (wrong - exam.pool.whole.values.numpy())[exam.hidden.numpy()]
+    errors[exam.columns() == 0] = 1.0
+    one_hot = exam.columns() > 0
+    errors[one_hot] = np.tile([1.0, -1.0, 0.0], one_hot.sum() // 3)
+    assert exam.rms(errors) == 1.0
+
+
+def test_a_category_is_one_cell_of_the_scores_to_stop_by():
+    exam, weight = exam_of(40, 2, MIXED, copies=2), np.array([3.0, 1.0, 1.0, 1.0])
+
+    class Centre:
+        def at_rest(self, pool, visible):
+            yield pool.whole, torch.full_like(pool.whole.values, 0.25), []
+
+    scores = exam_scores(Centre(), exam, weight)  # type: ignore[arg-type]
+    cells = exam.hidden[:, :2].sum(dim=1).numpy()
+    squares = by_hand(exam, np.full((40, 4), 0.25), weight)
+    ends = np.cumsum(cells)
+    expected = [math.sqrt(np.mean(squares[: ends[19]])), math.sqrt(np.mean(squares[ends[19] :]))]
+    assert np.allclose(scores, expected, rtol=1e-6)
+
+
+def test_without_categories_each_entry_is_a_cell():
+    assert first_entries([Column("a", "continuous", 0, 1), Column("b", "binary", 1, 2)]) is None
+    exam = exam_of(30, 3, [Column(f"c{j}", "continuous", j, j + 1) for j in range(4)])
+    assert exam.first is None
+    errors = np.random.default_rng(0).normal(size=int(exam.hidden.sum()))
+    assert exam.rms(errors) == np.sqrt(np.mean(errors**2))
+    assert exam.cells() is exam.hidden
+
+
+def test_score_counts_a_category_as_one_cell():
+    rng = np.random.default_rng(4)
+    number, codes = rng.normal(size=400), rng.choice(5, 400, p=[0.4, 0.3, 0.15, 0.1, 0.05])
+    frame = pd.DataFrame({"n": number, "c": pd.Categorical.from_codes(codes, list("abcde"))})
+    hidden = np.random.default_rng(0).random((400, 2)) < 0.1
+    hot = np.eye(5)[codes]
+    of_numbers = ((number - number.mean()) / number.std())[hidden[:, 0]] ** 2
+    of_codes = (((hot - hot.mean(axis=0)) ** 2).sum(axis=1) / hot.var(axis=0).sum())[hidden[:, 1]]
+    expected = np.sqrt(np.mean([*of_numbers, *of_codes]))
+    assert make("mean").fit(frame).score(frame) == pytest.approx(-expected, rel=1e-9)
+    assert 0.8 < np.sqrt(of_codes.mean()) < 1.2
+
+
+def test_the_graph_of_fit_is_not_used_for_other_rows_in_silence():
+    frame = pd.DataFrame(X, columns=list("abcd")).set_axis([f"n{i}" for i in range(80)])
+    fitted = make("feature-propagation").fit(frame, graph=A)
+    rows_alone = make("mean").fit(frame, graph=A)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fitted.transform(frame)
+        fitted.transform(frame.iloc[::-1], graph=A)
+        rows_alone.transform(frame.iloc[::-1])
+    for other in (frame.iloc[::-1], frame.set_axis(range(80)), frame.iloc[:79].reindex([*frame.index[:79], "n93"])):
+        with pytest.warns(UserWarning, match="X has other row labels .* pass the graph over these rows as graph="):
+            fitted.transform(other)
+
+
+@pytest.mark.parametrize("as_graph", [lambda t: t, lambda t: nx.from_pandas_edgelist(t, "u", "v")])
+@pytest.mark.parametrize(("index", "node", "held"), [(str, "80", "'80': str where"), (int, "'80'", "80: int where")])
+def test_a_node_of_another_type_than_the_index_is_told_so(as_graph, index, node, held):
+    frame = pd.DataFrame(X, columns=list("abcd")).set_axis(pd.Index([index(i) for i in range(80, 160)], dtype=object))
+    edges = pd.DataFrame({"u": range(80, 159), "v": range(81, 160)})
+    edges = as_graph(edges if index is str else edges.astype(str))
+    with pytest.raises(ValueError, match=f"node {node} is not a row of X, whose index holds {held} the edges have"):
+        make("feature-propagation").fit(frame, graph=edges)
+
+
+def test_a_text_column_adds_its_cells_to_those_held_out_and_no_more():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"n": rng.normal(size=200), "c": pd.Categorical(rng.choice(list("abcdefghij"), 200))})
+    frame = frame.mask(rng.random(frame.shape) < 0.2).astype({"c": "category"})
+    fitted = megae(diagnose=True).fit(frame, graph=ring(200))
+    columns = fitted.calibration_.columns
+    in_text = int((columns > 0).sum()) // 10
+    assert fitted.diagnostics_["n_held_out"] == int((columns == 0).sum()) + in_text
+    error = fitted.calibration_.scores * (fitted.calibration_.spread * fitted.scale_ / fitted.unit_)[columns]
+    total = (error[columns == 0] ** 2).sum() + (error[columns > 0] ** 2).sum() / 2
+    expected = math.sqrt(total / fitted.diagnostics_["n_held_out"])
+    assert fitted.diagnostics_["rmse"]["megae"] == pytest.approx(expected, rel=1e-9)
+    assert set(fitted.diagnostics_["rmse"]) == {"megae", "graph_free", "mean", "propagation"}

@@ -104,6 +104,25 @@ def test_decimal_commas_are_refused_not_taken_for_text():
 
 
 @pytest.mark.parametrize(
+    ("cells", "shown"),
+    [
+        (["31,479", "1,234", ""], "'31,479'"),
+        (["1,234,567", "-2,000,000.50"], "'1,234,567'"),
+        (["+12,000", "x", "NA", "7,001 "], "'\\+12,000'"),
+    ],
+)
+def test_commas_between_thousands_are_not_taken_for_decimal_ones(cells, shown):
+    with pytest.raises(InputError, match=f"{shown} has a comma that separates thousands; write numbers without it"):
+        text(cells)
+
+
+@pytest.mark.parametrize("cells", [["31,479", "2,5"], ["1234,500", "31,479"]])
+def test_one_decimal_comma_is_enough_to_tell(cells):
+    with pytest.raises(InputError, match=r"'(2,5|1234,500)' has a decimal comma; write numbers with a decimal point"):
+        text(cells)
+
+
+@pytest.mark.parametrize(
     ("cells", "words"),
     [
         (["TRUE", "FALSE"], ("FALSE", "TRUE")),

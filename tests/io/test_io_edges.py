@@ -61,6 +61,19 @@ def test_text_third_column_is_reported(tmp_path):
     assert "not a weight" in edges(tmp_path, "u,v,kind\na,b,road\n").notes[0]
 
 
+@pytest.mark.parametrize("name", ["dist_km", "z", "count"])
+def test_a_weight_of_another_name_is_said(tmp_path, name):
+    (note,) = edges(tmp_path, f"u,v,{name}\na,b,2\n").notes
+    assert f"weights: column {name!r} (larger is closer)" in note
+
+
+@pytest.mark.parametrize("name", ["weight", "Weight", "w", "similarity"])
+def test_a_weight_of_such_a_name_needs_no_word(tmp_path, name):
+    found = edges(tmp_path, f"u,v,{name}\na,b,2\n")
+    assert found.weight.tolist() == [2.0]
+    assert found.notes == []
+
+
 def test_header_only_is_no_edges(tmp_path):
     A, counts = matrix(tmp_path, "source,target\n")
     assert A.nnz == 0

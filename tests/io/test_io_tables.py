@@ -90,12 +90,12 @@ def test_graphml_to_csv_has_ids(tmp_path):
         ("x,Name\n1,a\n2,b\n", "s,t\na,b\n", "column 'Name'"),
         ("state,x\na,1\nb,2\n", "s,t\na,b\n", "column 'state'"),
         (",x\n7,1\n8,2\n", "s,t\n7,8\n", "column ''"),
-        ("x,y\n5,1\n5,2\n", "s,t\n0,1\n", "row number"),
-        ("name,x\nAl,1\nBo,2\n", "s,t\n0,1\n", "row number"),
+        ("x,y\n5,1\n5,2\n", "s,t\n0,1\n", "row numbers"),
+        ("name,x\nAl,1\nBo,2\n", "s,t\n0,1\n", "row numbers"),
         ("id,name,x\n1,a,5\n2,b,6\n", "s,t\na,b\n", "column 'name'"),
         ("id,x\n1,5\n2,6\n", "s,t\n0,1\n", "column 'id'"),
         ("fips,x\n1,5\n2,6\n3,7\n", "s,t\n1,2\n2,0\n", "column 'fips'"),
-        ("x,y\n1.5,2\n2.5,3\n", "s,t\n", "row number"),
+        ("x,y\n1.5,2\n2.5,3\n", "s,t\n", "row numbers"),
     ],
 )
 def test_which_column_holds_the_ids(tmp_path, nodes, edges, source):

@@ -68,6 +68,14 @@ def test_page_shows_counts_and_figures(tmp_path: Path) -> None:
     assert sum(tag == "svg" for tag, _ in outline.tags) == 6
 
 
+def test_the_page_names_the_method_and_the_ids(tmp_path: Path) -> None:
+    text, _ = write(tmp_path / "r.html", diagnostics=DIAGNOSTICS, method="inv-mlp", ids="column 'fips'")
+    assert "inv-mlp<small>as used here" in text
+    assert "inv-mlp without the graph<small>" in text
+    assert "MEGAE<small>" not in text
+    assert "<dt>Ids</dt><dd>column &#x27;fips&#x27;</dd>" in text
+
+
 def test_user_text_is_escaped(tmp_path: Path) -> None:
     before, after, _ = table()
     before.columns = after.columns = [EVIL, "b", "c"]
