@@ -2,8 +2,8 @@
 
 For a graph of n nodes, ``P_m = sum_k C[m, k] T_k(S)`` is a dense (n, n) matrix. A product with it costs n for each node
 and column, whatever K is, and runs near the rate of dense arithmetic, where K sparse steps cost K (degree + 2) at less
-than half of it. Graphs of no more nodes than a band has columns take this way, if most rows are of such graphs: then
-the matrices take no more memory than the signal, whatever K is.
+than half of it. Graphs of up to twice as many nodes as a band has columns take this way, if most rows are of such
+graphs: then the matrices take at most twice the memory of the signal, whatever K is.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _made(operator: FilterOperator, C: np.ndarray, h: int) -> SmallGraphs | None
     indptr, indices, values = operator.indptr.numpy(), operator.indices.numpy(), operator.values.numpy()
     bounds = closed_rows(indptr, indices, 1)
     n = np.diff(bounds)
-    small = n <= min(h, LARGEST)
+    small = n <= min(2 * h, LARGEST)
     if 2 * n[small].sum() < operator.n:
         return None
     spans = np.stack([bounds[:-1], bounds[1:]], axis=1)[small]
