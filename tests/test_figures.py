@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.figures import PAGES, best_others, written
+from benchmarks.figures import PAGES, RESULTS, TRIED, best_others, far_behind, written
+from megae.bench.catalogue import load_experiment
+from megae.bench.store import Store
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -12,6 +14,34 @@ def test_pages_show_what_the_records_hold(page):
     text = page.read_text(encoding="utf-8")
     assert all(f"<!-- {name} -->" in text for name in PAGES[page])
     assert written(page) == text
+
+
+@pytest.mark.parametrize("method", [*TRIED, "knn"])
+def test_a_peer_far_behind_the_paper_has_three_attempts_on_record(method):
+    usual, tried = (
+        [r for r in Store(RESULTS / folder).records() if r["trial"]["method"] == method]
+        for folder in ("records", "attempts")
+    )
+    for table in ("table1", "table2", "table8"):
+        paper = load_experiment(table)
+        for row in [row for row in paper.rows if row.method == method and row.origin == "paper"]:
+            for dataset in far_behind(paper, row, usual):
+                settings = {str(r["trial"]["settings"]) for r in tried if r["trial"]["dataset"] == dataset}
+                assert len(settings - {str(row.settings)}) >= 3, (table, dataset)
+
+
+def test_far_behind_is_a_third_above_the_printed_figure_over_all_seeds():
+    paper = load_experiment("table1")
+    row = next(row for row in paper.rows if row.label == "SVD")
+    printed = paper.paper_value("SVD", "ENZYMES", "mcar", 0.1, "rmse")
+
+    def record(seed: int, times: float, **other) -> dict:
+        trial = {"dataset": "ENZYMES", "mechanism": "mcar", "rate": 0.1, "seed": seed, "settings": {}} | other
+        return {"trial": trial, "scores": {"paper": {"rmse": times * printed}}}
+
+    assert far_behind(paper, row, [record(0, 1.9), record(1, 0.5)]) == set()
+    assert far_behind(paper, row, [record(0, 1.9), record(1, 0.9)]) == {"ENZYMES"}
+    assert far_behind(paper, row, [record(0, 1.9, rate=0.3), record(1, 1.9, settings={"form": "soft"})]) == set()
 
 
 MINE = {0: 0.033, 1: 0.050, 2: 0.020}
