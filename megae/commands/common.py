@@ -66,9 +66,8 @@ IdOption = Annotated[
     typer.Option(
         "--id",
         show_default=False,
-        help="Column of NODES with the ids that the edges use. Without it: a column named id, node, "
-        "node_id, name or index, else the first column if the edges refer to it, else the row number "
-        "from 0 (asked for by --id '#').",
+        help="Column of NODES with the ids that the edges use. Without it: the column that fits the edges "
+        "best, else the row number from 0 (asked for by --id '#'); the output says which.",
     ),
 ]
 ColumnsOption = Annotated[
