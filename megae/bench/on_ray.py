@@ -19,6 +19,11 @@ EVERY = 0.2
 """Seconds between two looks at what is finished."""
 
 
+LAST = 60.0
+"""Seconds that workers have to end in when they are told to: a thread that still asks Ray while it shuts down, or is
+started anew, can take this process with it."""
+
+
 def on_ray(todo: Sequence[Trial], run: Run, lost: Lost, options: dict[str, Any], jobs: int) -> Iterator[Record]:
     """Records of the trials, each as soon as it is finished.
 
@@ -48,6 +53,7 @@ def on_ray(todo: Sequence[Trial], run: Run, lost: Lost, options: dict[str, Any],
             begun = _asked(shelf, "begun", [])
         finally:
             _close(shelf)
+            workers.join(LAST)
         if workers.error is not None:
             raise workers.error
         if waiting:

@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 import os
+import threading
 import time
 
 import pytest
 
-from megae.bench.on_ray import on_ray
+from megae.bench.on_ray import _Workers, on_ray
 from megae.bench.running import run_trial
 from megae.bench.store import Store
 from megae.bench.sweep import sweep
 from megae.bench.trials import Trial
-
-
-@pytest.fixture
-def own_ray(monkeypatch):
-    """Ray starts a cluster for two jobs on this machine, whatever its cores, load and memory, and joins no other."""
-    ray = pytest.importorskip("ray")
-    monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    monkeypatch.setenv("RAY_raylet_start_wait_time_s", "300")
-    monkeypatch.setenv("RAY_memory_monitor_refresh_ms", "0")
-    small = {"address": "local", "num_cpus": 2, "object_store_memory": 2**27}
-    monkeypatch.setattr(ray, "init", functools.partial(ray.init, **small))
-    yield ray
-    ray.shutdown()
 
 
 def some_trials() -> list[Trial]:
@@ -105,6 +92,7 @@ def test_workers_end_when_nobody_waits_for_them(tmp_path, monkeypatch, own_ray):
     records = on_ray(some_trials(), endless, lambda trial: {}, {"device": "cpu"}, 2)
     assert next(records)["trial"]["method"] == "mean"
     records.close()
+    assert not [thread for thread in threading.enumerate() if isinstance(thread, _Workers)], "none is left to ask Ray"
     end = time.monotonic() + 60
     while (left := [pid.name for pid in pids.iterdir() if os.path.exists(f"/proc/{pid.name}")]) and (
         time.monotonic() < end
