@@ -7,9 +7,9 @@
     python -m benchmarks --page          # the page alone, from the records there are
 
 Each writes ``benchmarks/results/NAME.json``; the page is ``docs/performance.md``. ENZYMES and PROTEINS_full are needed
-(``megae data get``, or the folder that ``MEGAE_DATA`` names). Waiting threads of OpenMP sleep, as on the command line of
-megae, unless ``OMP_WAIT_POLICY`` says otherwise. The exit code tells whether all of them ran, not whether
-what is asked of the figures is met: the page says that.
+(``megae data get``, or the folder that ``MEGAE_DATA`` names). Waiting threads of OpenMP sleep, as on the command line
+of megae, unless ``OMP_WAIT_POLICY`` says otherwise. The exit code tells whether all of them ran, not whether what is
+asked of the figures is met: the page says that.
 """
 
 from __future__ import annotations
