@@ -1,10 +1,11 @@
 """One training step of the default model on CPU against the same model on torch's own sparse and dense products.
 
 ENZYMES, the sixth of the training graphs that a step takes, another one in each turn as in training, widths of the
-preset. The filter and the linear maps are ours or torch's: both, either, or neither. The share of the filter is what
-its forward and backward calls take of a step. Beside them: the same step with products of float32 matrices rounded to
-bfloat16 (``torch.set_float32_matmul_precision("medium")``), and how long the products alone would take at the rate this
-machine reaches on one of them.
+preset. Ours or torch's way are the filter, the linear maps, and the threads: ours share the graphs of a step
+(``megae.training.crew``) and leave the update of the weights to one of them, torch's share every operation. The share
+of the filter is what its forward and backward calls take of the threads' time in a step. Beside them: the same step
+with products of float32 matrices rounded to bfloat16 (``torch.set_float32_matmul_precision("medium")``), and how long
+the products alone would take at the rate this machine reaches on one of them.
 
     python -m benchmarks.step_cpu
 """
@@ -27,21 +28,29 @@ from benchmarks.timing import take_turns
 from benchmarks.training import enzymes, trainer_of
 from megae.kernels import choice, use_backend
 from megae.models import linear
+from megae.training.loop import Trainer
 
 VARIANTS = {
-    "megae": ("numba", True),
-    "torch": ("torch", False),
-    "torch's sparse product, our linear maps": ("torch", True),
-    "our filter, torch's linear maps": ("numba", False),
+    "megae": ("numba", True, True),
+    "torch": ("torch", False, False),
+    "torch's sparse product, all else ours": ("torch", True, True),
+    "torch's linear maps, all else ours": ("numba", False, True),
+    "threads inside operations, all else ours": ("numba", True, False),
+    "our filter, all else torch's": ("numba", False, False),
 }
-"""Name -> whose filter, and whether linear maps go by ``megae.models.linear``."""
+"""Name -> whose filter, whether linear maps go by ``megae.models.linear``, and whether threads share the graphs."""
 
 
 class Stopwatch:
-    """Seconds spent in the functions of a backend."""
+    """Seconds spent in the functions of a backend, by all threads together."""
 
     def __init__(self, backend: Any) -> None:
-        self.backend, self.seconds = backend, 0.0
+        self.backend = backend
+        self.laps: list[float] = []
+
+    @property
+    def seconds(self) -> float:
+        return sum(self.laps)
 
     def __getattr__(self, name: str) -> Any:
         inner = getattr(self.backend, name)
@@ -51,7 +60,7 @@ class Stopwatch:
             try:
                 return inner(*args)
             finally:
-                self.seconds += time.perf_counter() - began
+                self.laps.append(time.perf_counter() - began)
 
         return timed
 
@@ -81,15 +90,35 @@ def linear_maps(ours: bool) -> Iterator[None]:
         linear._by_onednn = before
 
 
+@contextmanager
+def threads_share_graphs(trainer: Trainer, ours: bool) -> Iterator[None]:
+    """Threads as ``fit`` uses them, or inside every operation and nowhere else."""
+    before = trainer.threads_may_share, trainer.few_weights
+    if not ours:
+        trainer.threads_may_share = trainer.few_weights = False
+    try:
+        yield
+    finally:
+        trainer.threads_may_share, trainer.few_weights = before
+
+
+@contextmanager
+def variant(name: str, trainer: Trainer) -> Iterator[None]:
+    """Steps of ``trainer`` as ``VARIANTS`` says."""
+    filter_by, our_maps, our_threads = VARIANTS[name]
+    with use_backend(filter_by), linear_maps(our_maps), threads_share_graphs(trainer, our_threads):
+        yield
+
+
 def measure(rounds: int = 30, graphs: int | None = None, **settings: Any) -> dict[str, Any]:
-    """Seconds of a step by either filter, the filter's share of each, and their ratio."""
+    """Seconds of a step in each variant, the filter's share of some, and the ratio that is asked for."""
     trainer = trainer_of(enzymes()[:graphs], "cpu", **settings)
 
     def stepper(name: str) -> Any:
-        (filter_by, ours), steps = VARIANTS[name], itertools.count()
+        steps = itertools.count()
 
         def step() -> None:
-            with use_backend(filter_by), linear_maps(ours):
+            with variant(name, trainer):
                 trainer._step(next(steps), 0.5)
 
         return step
@@ -109,19 +138,19 @@ def measure(rounds: int = 30, graphs: int | None = None, **settings: Any) -> dic
         {name: stepper(name) for name in VARIANTS}
         | {"megae, bfloat16 products": rounded_step, "one product": lambda: linear.linear(x, weight)},
         rounds,
-        budget=120,
+        budget=150,
     )
     rate = 2 * x.shape[0] * weight.numel() / seconds.pop("one product")
     with FlopCounterMode(display=False) as counter:
-        stepper("our filter, torch's linear maps")()
+        stepper("our filter, all else torch's")()
     shares = {}
     for name in ("megae", "torch"):
-        filter_by, ours = VARIANTS[name]
-        with watched(filter_by) as watch, linear_maps(ours):
+        with variant(name, trainer), watched(VARIANTS[name][0]) as watch:
+            sharing = torch.get_num_threads() if trainer.shares_graphs(trainer._chosen(0)) else 1
             began = time.perf_counter()
             for step in range(max(2, rounds // 4)):
                 trainer._step(step, 0.5)
-            shares[name] = watch.seconds / (time.perf_counter() - began)
+            shares[name] = watch.seconds / (time.perf_counter() - began) / sharing
     what = "training step on CPU, times faster than on torch's sparse and dense products"
     return {
         "nodes": batch.operator.n,
@@ -129,6 +158,7 @@ def measure(rounds: int = 30, graphs: int | None = None, **settings: Any) -> dic
         "non_zeros": batch.operator.values.numel(),
         "weights": sum(w.numel() for w in trainer.weights),
         "seconds": seconds,
+        "threads_share_graphs": trainer.shares_graphs(trainer._chosen(0)),
         "share_of_filter": shares,
         "product_gflop": counter.get_total_flops() / 1e9,
         "product_gflop_per_second": rate / 1e9,

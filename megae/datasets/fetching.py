@@ -85,7 +85,7 @@ def _fetch_file(
         except requests.RequestException as error:
             status = None if error.response is None else error.response.status_code
             why = f"could not be reached ({type(error).__name__})" if status is None else f"answered {status}"
-            raise FileNotFoundError(f"{file.url} {why}; {absent(entry, root)}") from error
+            raise FileNotFoundError(f"{file.url} {why}; {absent(entry, root)}") from None
         except ValueError as error:
             raise ValueError(f"what {file.url} sent is not the official {file.name}: {error}") from error
     try:

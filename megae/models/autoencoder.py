@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from megae.kernels import FilterOperator
 from megae.models.filters import FilterBank
 from megae.models.linear import Linear, even_rows
-from megae.models.pieces import WHOLE, by_rows
+from megae.models.pieces import WHOLE, by_rows, uniform
 
 
 class BandLinear(nn.Module):
@@ -40,7 +40,7 @@ class Dropout(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         if not self.training or self.p == 0:
             return x
-        return x * (torch.rand_like(x) >= self.p) / (1 - self.p)
+        return x * (uniform(x) >= self.p) / (1 - self.p)
 
 
 class Perceptron(nn.Module):

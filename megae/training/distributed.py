@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +17,23 @@ import torch.distributed as dist
 from torch import Tensor
 
 if dist.is_available():
-    import torch.distributed.nn  # its defaults keep the group that is there at its first import, threads and all
+    import torch.distributed.nn.functional as collectives
+
+
+def _let_go_of_group(functions: Iterable[Any]) -> None:
+    """Take the group out of defaults: they keep the one that is there when torch makes these functions.
+
+    A group that is kept outlives ``destroy_process_group``, and its threads may abort a process that ends. None stands
+    for whichever group is there at a call.
+    """
+    for function in filter(inspect.isfunction, functions):
+        given = function.__defaults__ or ()
+        if any(isinstance(x, dist.ProcessGroup) for x in given):
+            function.__defaults__ = tuple(None if isinstance(x, dist.ProcessGroup) else x for x in given)
+
+
+if dist.is_available():
+    _let_go_of_group(vars(collectives).values())
 
 _LOST = ("Connection closed by peer", "Connection reset by peer", "gloo/transport", "NCCL")
 """What the backends say where a process does not answer."""
@@ -28,12 +45,12 @@ class _Total(torch.autograd.Function):
     """A sum over processes whose gradient goes to the local summand alone."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        return _reduced(x, dist.ReduceOp.SUM)
+    def forward(ctx: Any, x: Tensor, sum_up: Callable[[Tensor], Tensor]) -> Tensor:
+        return sum_up(x)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Tensor:  # type: ignore[override]
-        return grad
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+        return grad, None
 
 
 @dataclass(frozen=True)
@@ -69,7 +86,10 @@ class Processes:
 
     def total(self, x: Tensor) -> Tensor:
         """Sum over processes, the same bits on all; differentiable in the local summand ``x``, of any shape."""
-        return x if self.size == 1 else _Total.apply(x)
+        return x if self.size == 1 else _Total.apply(x, self._sum)
+
+    def _sum(self, x: Tensor) -> Tensor:
+        return _reduced(x, dist.ReduceOp.SUM)
 
     def of_first(self, x: Tensor) -> Tensor:
         """The first process's tensor, on all; shapes and types must agree."""

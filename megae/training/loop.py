@@ -10,7 +10,9 @@ import torch
 from torch import Tensor
 
 from megae.kernels import warm_up
+from megae.kernels.threads import with_threads
 from megae.training.captured import CapturedStep
+from megae.training.crew import may_share, shared_backward, sharing_pays
 from megae.training.hiding import HidingRates, hide, seeded_draws, step_generator
 from megae.training.interrupts import keeps_best
 from megae.training.parallel import replicated
@@ -22,6 +24,9 @@ from megae.training.settings import Outcome, Settings
 from megae.training.task import Exam, ImputationNetwork, exam_scores
 
 __all__ = ["Outcome", "Settings", "Trainer"]
+
+FEW_WEIGHTS = 1 << 22
+"""Below this many, one thread updates them before two have met once for every tensor."""
 
 
 class Trainer:
@@ -73,6 +78,8 @@ class Trainer:
             fused=pool.device.type in ("cpu", "cuda"),
         )
         self._objective = replicated(network, pool.processes)
+        self.few_weights = pool.device.type == "cpu" and sum(w.numel() for w in self.weights) < FEW_WEIGHTS
+        self.threads_may_share = may_share(network, pool)
         self.outcome = Outcome()
         self.scores = np.empty(0)
         self.best_scores = np.empty(0)
@@ -137,23 +144,37 @@ class Trainer:
             group["lr"] = one_cycle(progress, s.learning_rate)
         generator = step_generator(s.seed, step, self.pool.device)
         chosen = self._chosen(step)
-        batch, nodes = self.pool.share(chosen), self.pool.nodes_of(chosen)
+        nodes = self.pool.nodes_of(chosen)
         allowed = self.trainable if nodes is None else self.trainable[torch.from_numpy(nodes)]
         jitter = 1.0 + s.jitter * (2.0 * float(np.random.default_rng([s.seed, step, 1]).random()) - 1.0)
         hidden = hide(allowed, self.column, self._rates, self.rates.rows, generator, jitter)
+        self.network.train()
+        self.optimizer.zero_grad(set_to_none=True)
+        if self.shares_graphs(chosen):
+            task, size = (self.pool, chosen, allowed, hidden, s.gamma), torch.get_num_threads()
+            loss, entropy = shared_backward(self._objective, self.weights, *task, size)
+        else:
+            loss, entropy = self._backward(step, chosen, allowed, hidden)
+        with with_threads(1 if self.few_weights else torch.get_num_threads()), torch.no_grad():
+            torch.nn.utils.clip_grad_norm_(self.weights, s.gradient_clip)
+            self.optimizer.step()
+            torch._foreach_lerp_(self.average, self.weights, 1.0 - average_decay(step, s.decay))
+        return loss.detach(), entropy
+
+    def _backward(self, step: int, chosen: np.ndarray, allowed: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor]:
+        """Loss and entropy of the chosen graphs; leaves their gradients in the weights, summed over processes."""
+        s, batch = self.settings, self.pool.share(chosen)
         if batch.rows is not None:
             rows = torch.from_numpy(batch.rows)
             allowed, hidden = allowed[rows], hidden[rows]
-        self.network.train()
         with seeded_draws(s.seed, step, self.pool.device, self.processes.rank):
             loss, entropy = self._objective(batch, allowed, hidden, s.gamma)
-        self.optimizer.zero_grad(set_to_none=True)
         (loss if self.processes.size == 1 else loss * self.processes.size).backward()
-        torch.nn.utils.clip_grad_norm_(self.weights, s.gradient_clip)
-        self.optimizer.step()
-        with torch.no_grad():
-            torch._foreach_lerp_(self.average, self.weights, 1.0 - average_decay(step, s.decay))
-        return loss.detach(), entropy
+        return loss, entropy
+
+    def shares_graphs(self, chosen: np.ndarray) -> bool:
+        """Whether threads share the chosen graphs, rather than each operation."""
+        return self.threads_may_share and sharing_pays(self.pool, chosen, torch.get_num_threads())
 
     def _chosen(self, step: int) -> np.ndarray:
         """Graphs of this step: a fresh permutation is dealt out over each pass through the pool."""

@@ -160,10 +160,14 @@ class GraphPool:
             return self.take(chosen)
         if self._is_all(chosen) and self._spans:
             return self._divided
+        return self.part(chosen, self.processes)
+
+    def part(self, chosen: np.ndarray, processes: Processes) -> GraphBatch:
+        """Those of the chosen graphs that fall to one of the ``processes`` where they are dealt out whole."""
         sizes = self.sizes[chosen]
-        mine = self.processes.deal(sizes)[self.processes.rank]
+        mine = processes.deal(sizes)[processes.rank]
         starts = np.concatenate([[0], np.cumsum(sizes)])[:-1]
-        return replace(self.take(chosen[mine]), rows=_ranges(starts[mine], sizes[mine]), processes=self.processes)
+        return replace(self.take(chosen[mine]), rows=_ranges(starts[mine], sizes[mine]), processes=processes)
 
     def shares(self, max_nodes: int) -> Iterator[GraphBatch]:
         """This process's part of the whole pool, a few graphs at a time; at least one batch, though it be empty."""

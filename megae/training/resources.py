@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import torch
 
+from megae.kernels.threads import with_threads
 from megae.training.distributed import current, local_rank, sends_from_gpus
 
 
@@ -46,13 +47,9 @@ def threads(n_jobs: int | None, work: int) -> Iterator[None]:
     """
     if n_jobs == 0:
         raise ValueError("n_jobs must be a positive number of threads, -1 for every core, or None")
-    before = torch.get_num_threads()
     if n_jobs is None:
-        wanted = 1 if work < SMALL_WORK else before
+        wanted = 1 if work < SMALL_WORK else torch.get_num_threads()
     else:
         wanted = n_jobs if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + n_jobs)
-    torch.set_num_threads(wanted)
-    try:
+    with with_threads(wanted):
         yield
-    finally:
-        torch.set_num_threads(before)

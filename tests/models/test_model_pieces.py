@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 import torch
 from model_cases import adjacency, bank, operator, stirred
 
+from megae.kernels.threads import with_threads
 from megae.models import WaveletAutoencoder, pieces
-from megae.models.pieces import by_rows
+from megae.models.pieces import by_rows, uniform
 
 
 @pytest.fixture
@@ -31,12 +34,46 @@ def run(body: WaveletAutoencoder, n: int) -> list[torch.Tensor]:
     return [out, *codes, x.grad, *(w.grad for w in body.parameters())]
 
 
+@pytest.mark.parametrize("threads", [1, 2, 5])
 @pytest.mark.parametrize("n", [11, 12, 29])
-def test_pieces_change_neither_values_nor_gradients(n, request):
+def test_pieces_change_neither_values_nor_gradients(n, threads, request):
     whole = run(network(), n)
     request.getfixturevalue("small_pieces")
-    for a, b in zip(whole, run(network(), n), strict=True):
-        assert torch.allclose(a, b, rtol=1e-10, atol=1e-12)
+    with with_threads(threads):
+        for a, b in zip(whole, run(network(), n), strict=True):
+            assert torch.allclose(a, b, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_threads_take_pieces_in_turn():
+    seen: dict[int, list[float]] = {}
+
+    def mine(x: torch.Tensor) -> torch.Tensor:
+        seen.setdefault(threading.get_ident(), []).append(float(x[0]))
+        return x
+
+    with with_threads(2):
+        by_rows(mine, torch.arange(30.0))
+    assert sorted(seen.values()) == [[0.0, 8.0, 16.0, 24.0], [4.0, 12.0, 20.0, 28.0]]
+    seen.clear()
+    with with_threads(2), torch.autocast("cpu"):
+        by_rows(mine, torch.arange(30.0))
+    assert len(seen) == 1, "other threads would not know of the autocast"
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_draws_are_the_same_whatever_the_threads_and_differ_from_piece_to_piece():
+    x, drawn = torch.zeros(30), []
+    for threads in (1, 2, 5):
+        torch.manual_seed(3)
+        with with_threads(threads):
+            drawn.append(by_rows(uniform, x))
+    assert torch.equal(drawn[0], drawn[1])
+    assert torch.equal(drawn[0], drawn[2])
+    assert len(set(drawn[0].tolist())) == 30
+    torch.manual_seed(3)
+    first, second = by_rows(uniform, x), by_rows(uniform, x)
+    assert not torch.equal(first, second)
 
 
 @pytest.mark.usefixtures("small_pieces")

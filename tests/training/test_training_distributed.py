@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,25 @@ from megae.training.pool import GraphPool
 pytestmark = pytest.mark.timeout(600)
 
 MEAN, SCALE = np.zeros(3), np.ones(3)
+GROUP_FIRST = """
+import pathlib, sys
+import torch.distributed as dist
+
+dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+import megae.training.distributed
+
+def threads():
+    names = [(task / "comm").read_text().strip() for task in pathlib.Path("/proc/self/task").glob("*")]
+    return [name for name in names if "gloo" in name]
+
+there = threads()
+dist.destroy_process_group()
+if not there:
+    print("not seen")
+sys.exit(f"threads of the group are left: {left}" if (left := threads()) else 0)
+"""
+"""A script that forms its group before it imports megae, and leaves it."""
+
 UNEVEN = (slice(0, 2), slice(2, 11))
 """Rows of each of two processes, out of eleven."""
 
@@ -126,6 +147,14 @@ def two() -> list[dict[str, Any]]:
 def test_the_group_is_found_and_can_be_left(two):
     assert [(r["rank"], r["size"], r["apart"]) for r in two] == [(0, 2, 1), (1, 2, 1)]
     assert current() is ALONE
+
+
+def test_a_group_that_was_there_before_megae_ends_with_its_threads():
+    """One that outlives the group may abort the process at its end."""
+    done = subprocess.run([sys.executable, "-c", GROUP_FIRST], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    if "not seen" in done.stdout:
+        pytest.skip("this system does not tell the threads of a process")
 
 
 def test_entropy_of_a_graph_that_spans_processes_comes_from_summed_energies(two):
