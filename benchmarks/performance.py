@@ -10,7 +10,7 @@ from math import log
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.record import RESULTS, bar
+from benchmarks.record import RESULTS, bar, write_record
 from megae.io.atomic import atomic_path
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ RECORDS = (
     "gpu_filter",
     "gpu_step",
     "scale-gpu",
+    "all-cpu",
 )
 
 
@@ -73,6 +74,12 @@ def asked(one: dict[str, Any]) -> str:
     """A figure and what is asked of it."""
     least = one["at_least"] is not None
     return f"{one['measured']:.3g} (at {'least' if least else 'most'} {one['at_least' if least else 'at_most']:.3g})"
+
+
+def write_total(seconds: dict[str, float]) -> None:
+    """Record how long each benchmark on CPU took, and all of them together."""
+    total = bar("minutes that all benchmarks on CPU take", sum(seconds.values()) / 60, at_most=15)
+    write_record(RESULTS / "all-cpu.json", {"seconds": seconds, "bars": [total]})
 
 
 def table() -> str:

@@ -247,13 +247,15 @@ def table_lines(result: dict[str, Any]) -> list[str]:
 
 
 def summary_line(result: dict[str, Any]) -> str:
-    """Return what the figures mean, in one sentence."""
+    """Return what the figures mean, and whether training had the time it wanted."""
+    from megae.report.demo import cut_short
+
     rmse = {row["method"]: row["rmse"] for row in result["rows"]}
     propagation, images = rmse["megae"] / rmse["feature-propagation"], rmse["megae"] / rmse["image-knn"]
     return (
         f"MEGAE's error is {propagation:.2f} times that of feature propagation and {images:.2f} times that "
-        "of KNN over whole images, which is told the layout."
-    )
+        "of KNN over whole images, which is told the layout. " + cut_short(result)
+    ).rstrip()
 
 
 def print_table(result: dict[str, Any]) -> None:

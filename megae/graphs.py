@@ -93,7 +93,8 @@ def _from_edges(edge_index: Any, weight: Any, n: int, unknown_nodes: str) -> sp.
             k = int(np.argmin(known))
             raise ValueError(
                 f"edge {k} joins nodes {edges[0, k]} and {edges[1, k]}, but X has rows 0..{n - 1}; remove "
-                "the edge or pass unknown_nodes='drop'"
+                "the edge or pass unknown_nodes='drop'; where cross-validation took rows away, the others have new "
+                "numbers: give an edge table, whose ends are matched by index labels, instead"
             )
         edges, weights = edges[:, known], weights[known]
     return symmetrized_adjacency(sp.coo_array((weights, (edges[0], edges[1])), shape=(n, n)))

@@ -125,6 +125,16 @@ def test_report_is_written(folder):
     assert "<dt>Ids</dt><dd>column 'id'</dd>" in html.unescape(page)
 
 
+def test_the_report_shows_what_is_warned_about_the_input(folder):
+    (folder / "edges.csv").write_text(EDGES.replace("weight", "dist_km"))
+    run("nodes.csv", "--edges", "edges.csv", "--out", "o.csv", "--method", "mean", "--report", "r.html")
+    page = html.unescape((folder / "r.html").read_text())
+    assert "weights: column 'dist_km' (larger is closer)" in page
+    assert "columns of text keep their holes: 'town' (1)" in page
+    run("nodes.csv", "--out", "p.csv", "--method", "feature-propagation", "--report", "s.html")
+    assert "no edges were given, so a graph of similar rows is built" in html.unescape((folder / "s.html").read_text())
+
+
 def test_row_numbers_are_said_to_be_the_ids(folder, capsys):
     (folder / "nodes.csv").write_text("x,y\n1.5,2\n,3\n2.5,9\n")
     (folder / "edges.csv").write_text("s,t\n0,1\n1,2\n")
@@ -157,6 +167,29 @@ def test_holes_of_text_columns_are_said_to_stay(folder, capsys):
     captured = capsys.readouterr()
     assert "o.csv has no holes in columns of numbers" in captured.out
     assert "'town' (1)" in captured.err
+
+
+@pytest.mark.parametrize("ending", ["parquet", "graphml"])
+def test_holes_of_typed_text_columns_are_said_to_stay(folder, capsys, ending):
+    source = folder / f"n.{ending}"
+    if ending == "parquet":
+        pd.DataFrame({"id": ["a", "b", "c"], "x": [1.0, None, 2.0], "town": ["u", None, "v"]}).to_parquet(source)
+    else:
+        graph = nx.Graph([("a", "b"), ("b", "c")])
+        nx.set_node_attributes(graph, {"a": 1.0, "c": 2.0}, "x")
+        nx.set_node_attributes(graph, {"a": "u", "c": "v"}, "town")
+        nx.write_graphml(graph, source)
+    run(str(source), "--out", f"o.{ending}", "--method", "mean")
+    assert "columns of text keep their holes: 'town' (1); name them in --columns" in capsys.readouterr().err
+
+
+def test_holes_of_dates_are_said_to_stay_without_bad_advice(folder, capsys):
+    days = pd.to_datetime(["2020-01-01", None, "2020-03-01"])
+    pd.DataFrame({"id": ["a", "b", "c"], "x": [1.0, None, 2.0], "day": days}).to_parquet("n.parquet")
+    run("n.parquet", "--out", "o.parquet", "--method", "mean")
+    err = capsys.readouterr().err
+    assert "columns that hold neither numbers nor text keep their holes: 'day' (1); write them as" in err
+    assert "--columns" not in err
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,10 @@ def test_table_is_printed_and_html_stands(folder, capsys):
     out = capsys.readouterr().out
     assert "at most" in out
     assert "wrote s.html" in out
-    assert "data:image/svg+xml" in (folder / "s.html").read_text()
+    page = (folder / "s.html").read_text()
+    assert "data:image/svg+xml" in page
+    for fact in ("nodes.csv", "edges.csv", "<dd>mean</dd>", "differs from the spectral one by at most"):
+        assert fact in page
 
 
 @pytest.mark.parametrize(

@@ -139,7 +139,9 @@ def example_result() -> dict[str, Any]:
         dict(method="image-knn", label="KNN over whole images", rmse=0.125, mae=0.08, seconds=12.3),
         dict(method="megae", label="MEGAE", rmse=0.15, mae=0.1, seconds=99.0),
     ]
-    return dict(rows=rows, split=dict(test=359), rate=0.3, n_holes=6900, seed=0, report="megae-demo/report.html")
+    settings = dict(max_steps=2200, time_budget=140.0)
+    said = dict(rate=0.3, n_holes=6900, seed=0, report="megae-demo/report.html", settings=settings)
+    return dict(rows=rows, split=dict(test=359), history=[dict(step=2200)], **said)
 
 
 def test_table_is_plain_text_off_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
@@ -157,6 +159,16 @@ def test_table_is_plain_text_off_a_terminal(capsys: pytest.CaptureFixture[str]) 
     assert len({len(line) for line in lines[2:6]}) == 1
     assert "0.60 times that of feature propagation and 1.20 times" in out
     assert lines[-1] == "Report: megae-demo/report.html"
+
+
+def test_a_training_cut_short_is_said_with_the_table(capsys: pytest.CaptureFixture[str]) -> None:
+    result = example_result()
+    demo.print_table(result)
+    assert "Training ended" not in capsys.readouterr().out
+    next(row for row in result["rows"] if row["method"] == "megae")["seconds"] = 141.0
+    result["history"] = [dict(step=568)]
+    demo.print_table(result)
+    assert "Training ended at step 568 of 2,200, when its 140 seconds were used up." in capsys.readouterr().out
 
 
 def test_table_is_drawn_on_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,10 +37,11 @@ def surroundings(command: str | None = None) -> dict[str, Any]:
 def command_line() -> str:
     """The command as a person would type it; absolute paths are cut to their last part."""
     spec = getattr(sys.modules["__main__"], "__spec__", None)
-    if Path(sys.argv[0]).name in ("megae", "__main__.py"):
+    module = None if spec is None else spec.name.removesuffix(".__main__")
+    if module == "megae" or Path(sys.argv[0]).name == "megae":
         start = ["megae"]
     else:
-        start = ["python", "-m", spec.name] if spec is not None else ["python", sys.argv[0]]
+        start = ["python", sys.argv[0]] if module is None else ["python", "-m", module]
     return shlex.join([_without_folders(word) for word in [*start, *sys.argv[1:]]])
 
 

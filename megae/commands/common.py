@@ -125,20 +125,32 @@ def read_inputs(
 
 
 def text_left_open(table: Table) -> list[str]:
-    """A sentence about columns of text that have holes and take no part, if there are any."""
+    """Sentences about columns that have holes and take no part: those of text, and those of other types."""
     from megae.io.columns import is_hole
 
-    some = {
-        column.name: n
-        for column in table.columns
-        if not column.fillable
-        and column.name != table.id_column
-        and (n := int(sum(is_hole(cell) if isinstance(cell, str) else cell != cell for cell in column.series)))
-    }
-    if not some:
-        return []
-    shown = ", ".join(f"{name!r} ({n:,})" for name, n in list(some.items())[:5]) + (", ..." if len(some) > 5 else "")
-    return [f"columns of text keep their holes: {shown}; name them in --columns to have them filled as categories"]
+    texts: dict[str, int] = {}
+    others: dict[str, int] = {}
+    for column in table.columns:
+        if column.fillable or column.name == table.id_column:
+            continue
+        cells = column.series
+        missing = cells.isna().to_numpy() | np.asarray([isinstance(c, str) and is_hole(c) for c in cells], dtype=bool)
+        if missing.any():
+            textual = all(isinstance(cell, str) for cell in cells[~missing])
+            (texts if textual and not missing.all() else others)[column.name] = int(missing.sum())
+    advice = "name them in --columns to have them filled as categories"
+    sentences = [f"columns of text keep their holes: {_counted(texts)}; {advice}"] if texts else []
+    if others:
+        sentences.append(
+            f"columns that hold neither numbers nor text keep their holes: {_counted(others)}; "
+            "write them as numbers or text if they shall be filled"
+        )
+    return sentences
+
+
+def _counted(holes: dict[str, int]) -> str:
+    shown = ", ".join(f"{name!r} ({n:,})" for name, n in list(holes.items())[:5])
+    return shown + (", ..." if len(holes) > 5 else "")
 
 
 def check_outputs(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -145,7 +146,7 @@ def impute(
         if intervals is not None or (report is not None and run.imputer is not None):
             bounds = _intervals(run, inputs, coverage, needed=intervals is not None)
         if is_first():
-            _write(run, inputs, outputs, method, bounds, coverage, flag_imputed, nodes)
+            _write(run, inputs, outputs, method, bounds, coverage, flag_imputed, nodes, notes)
     messages = notes + messages + [m for m in run.diagnostics.get("warnings") or [] if m not in messages]
     warn(messages)
     result = _result(run, inputs, method, seed, outputs, messages, time.monotonic() - started, nodes, edges, model)
@@ -282,6 +283,7 @@ def _write(
     coverage: float,
     flag: bool,
     nodes: Path,
+    notes: Sequence[str],
 ) -> None:
     """Write every output beside its place first; only when all are whole are they renamed."""
     from megae.io import atomic_path, write_table
@@ -308,6 +310,7 @@ def _write(
                 coverage=coverage,
                 title=nodes.name,
                 ids=inputs.table.id_source,
+                notes=notes,
                 force=True,
             )
 

@@ -83,7 +83,7 @@ def _join() -> Any:
     import torch.distributed as dist
     from torch.distributed.rendezvous import rendezvous
 
-    import megae.training.distributed  # noqa: F401  (has to come before the group)
+    import megae.training.distributed  # noqa: F401  (before the group, so that nothing of torch keeps it)
 
     backend, local = "gloo", int(os.environ.get("LOCAL_RANK", 0))
     if torch.cuda.is_available():

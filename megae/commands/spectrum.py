@@ -101,27 +101,24 @@ def spectrum(
         else:
             filled = frame
         first, second = _numbers(frame, filled, names, center)
-        result = _measure(first, second, inputs.A, bands)
-        _write_plot(out, first, second, inputs, names)
+        result = {
+            "command": "spectrum",
+            "nodes": nodes,
+            "edges": edges,
+            "method": None if after is not None else method,
+            "after": after,
+            "rows": len(frame),
+            "ids": inputs.table.id_source,
+            "centered": center,
+            **_measure(first, second, inputs.A, bands),
+        }
+        holes = dict(zip(frame.columns, inputs.table.holes().sum(axis=0).tolist(), strict=True))
+        for row in result["columns"]:
+            row["holes"] = holes[row["name"]]
+        _write_plot(out, first, second, inputs, names, result)
     messages = inputs.notes + messages
     warn(messages)
-    holes = dict(zip(frame.columns, inputs.table.holes().sum(axis=0).tolist(), strict=True))
-    for row in result["columns"]:
-        row["holes"] = holes[row["name"]]
-    result = {
-        "command": "spectrum",
-        "nodes": nodes,
-        "edges": edges,
-        "method": None if after is not None else method,
-        "after": after,
-        "rows": len(frame),
-        "ids": inputs.table.id_source,
-        "centered": center,
-        **result,
-        "graph": inputs.graph_facts(),
-        "written": {"out": out},
-        "warnings": messages,
-    }
+    result |= {"graph": inputs.graph_facts(), "written": {"out": out}, "warnings": messages}
     if json_output:
         print_json(result)
     elif not quiet:
@@ -212,14 +209,21 @@ def _read_after(path: Path, inputs: Inputs, id_column: str | None) -> pd.DataFra
     return pd.DataFrame({name: frame[name].array.take(order) for name in names})
 
 
-def _write_plot(out: Path, before: pd.DataFrame, after: pd.DataFrame, inputs: Inputs, names: list[str]) -> None:
+def _write_plot(
+    out: Path,
+    before: pd.DataFrame,
+    after: pd.DataFrame,
+    inputs: Inputs,
+    names: list[str],
+    result: dict[str, Any],
+) -> None:
     from megae.io import atomic_path
     from megae.report.spectrum import plot_spectrum
 
-    holes = dict(zip([c.name for c in inputs.table.fillable], inputs.table.holes().sum(axis=0).tolist(), strict=True))
+    holes = {row["name"]: row["holes"] for row in result["columns"]}
     order = sorted(names, key=lambda name: -holes[name])
     with atomic_path(out) as path:
-        plot_spectrum(before, after, inputs.A, order, path)
+        plot_spectrum(before, after, inputs.A, order, path, result=result)
 
 
 def _print(result: dict[str, Any]) -> None:

@@ -200,6 +200,7 @@ class GraphImputer(TransformerMixin, BaseEstimator):
         """Input -> encoded graphs and the tables they came from."""
         if _holds_graphs(X):
             return self._read_graphs(_members(X), graph, reset)
+        _refuse_what_holds_tables_or_graphs(X)
         table = self._read_checked(X, reset)
         if reset:
             self._learn_columns(table, [table.cells])
@@ -356,6 +357,17 @@ def check_time_budget(seconds: float | None) -> None:
 
 def _holds_graphs(X: Any) -> bool:
     return isinstance(X, Data) or is_graph_collection(X)
+
+
+def _refuse_what_holds_tables_or_graphs(X: Any) -> None:
+    """Say what to give instead of an empty list, a data loader, or a list of graphs and other things."""
+    if isinstance(X, (list, tuple)) and len(X) == 0:
+        raise ValueError("X is an empty list; give a table, or at least one PyG Data (Found array with 0 sample(s))")
+    if isinstance(X, torch.utils.data.DataLoader):
+        raise ValueError("X is a DataLoader; give the graphs it loads: its dataset, or a list of PyG Data")
+    if isinstance(X, (list, tuple)) and any(isinstance(item, Data) for item in X):
+        other = next(item for item in X if not isinstance(item, Data))
+        raise ValueError(f"X holds PyG graphs and {type(other).__name__}; give a list of PyG Data and nothing else")
 
 
 def _wants_frames(estimator: GraphImputer) -> bool:

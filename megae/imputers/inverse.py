@@ -106,7 +106,8 @@ class InvGCNImputer(_PlainDecoder):
     ----------
     Those of the preset ``paper``: Chebyshev polynomials in place of Maclaurin's; AdamW with one cycle of the learning
     rate, gradients clipped at norm 1 and the step chosen by held-out cells, of which the paper says nothing; on few
-    graphs at most three tenths of a column are hidden. The convolution is
+    graphs at most three tenths of a column are hidden. The paper names the ablation in one sentence; that the
+    entropy term stays on (``regularize=False`` takes it off) is our reading. The convolution is
     :math:`(I + D^{-1/2} A D^{-1/2}) / 2`, Kipf and Welling's first form before their renormalisation, scaled to norm 1.
 
     Parameters

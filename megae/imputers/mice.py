@@ -66,9 +66,9 @@ class MICEImputer(GraphImputer):
 
     Deviations
     ----------
-    - Every column gets the linear equation, as in :class:`sklearn.impute.IterativeImputer`, with which draws agree to
-      the bit; the paper offers logistic ones for binary and categorical columns. The one-hot columns of a category are
-      not regressed on each other.
+    - Every column gets the linear equation, as in :class:`sklearn.impute.IterativeImputer`, whose draws these are up to
+      rounding, for the same random numbers, with ``squeeze=False`` and all predictors; the paper offers logistic ones
+      for binary and categorical columns. The one-hot columns of a category are not regressed on each other.
     - The package fits columns of numbers by predictive mean matching unless told otherwise; the regression here is its
       ``norm`` with a prior whose scale is estimated, :class:`sklearn.linear_model.BayesianRidge`.
     - Holes start at the column means, columns with the fewest holes come first, and there are 10 rounds. The package

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from scipy.sparse.linalg import svds
+from scipy.sparse.linalg import ArpackError, svds
 from torch import Tensor
 
 from megae.graphs import knn_adjacency
@@ -199,10 +199,24 @@ def right_factor(x: np.ndarray, rank: int) -> np.ndarray:
     ndarray of shape (E, min(rank, N, E)), float32
         :math:`V (S / \sqrt N)^{1/2}`, whose size does not grow with N.
     """
-    rank = min(rank, *x.shape)
-    if min(x.shape) > 200 and rank < min(x.shape):
-        _, s, V = svds(x.astype(np.float64), k=rank, v0=np.ones(min(x.shape)))
-        s, V = s[::-1], V[::-1]
-    else:
-        _, s, V = np.linalg.svd(x.astype(np.float64), full_matrices=False)
+    rank, cells = min(rank, *x.shape), x.astype(np.float64)
+    s, V = _leading(cells, rank) if min(x.shape) > 200 and rank < min(x.shape) else _all_singular(cells)
     return (V[:rank].T * np.sqrt(s[:rank] / np.sqrt(len(x)))).astype(np.float32)
+
+
+def _leading(x: np.ndarray, rank: int) -> tuple[np.ndarray, np.ndarray]:
+    """The largest singular values, descending, and their right vectors, by Lanczos from a vector of ones.
+
+    A table that this vector tells nothing of, of constant columns or of columns that sum to zero exactly, is decomposed
+    in full.
+    """
+    try:
+        _, s, V = svds(x, k=rank, v0=np.ones(min(x.shape)))
+    except ArpackError:
+        return _all_singular(x)
+    return s[::-1], V[::-1]
+
+
+def _all_singular(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    _, s, V = np.linalg.svd(x, full_matrices=False)
+    return s, V

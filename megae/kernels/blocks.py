@@ -7,6 +7,7 @@ tiny, the same ones are filtered again and again, and launching K sparse product
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
@@ -78,11 +79,13 @@ def _padded(operator: FilterOperator, Z: Tensor, C: Tensor) -> list[tuple[_Bucke
 def _buckets(operator: FilterOperator, C: Tensor) -> list[_Bucket]:
     """The dense filters of an operator, kept for as long as it lives."""
     kept, key = _prepared.setdefault(operator, {}), C.cpu().numpy().tobytes()
-    if key not in kept:
-        if len(kept) >= KEPT:
-            kept.pop(next(iter(kept)), None)
-        kept[key] = _prepare(operator, C)
-    return kept[key]
+    with contextlib.suppress(KeyError):  # another thread may let go of it at any time
+        return kept[key]
+    made = _prepare(operator, C)
+    if len(kept) >= KEPT:
+        kept.pop(next(iter(kept)), None)
+    kept[key] = made
+    return made
 
 
 def _prepare(operator: FilterOperator, C: Tensor) -> list[_Bucket]:

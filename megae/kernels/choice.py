@@ -62,7 +62,12 @@ def backend_for(operator: FilterOperator | OwnFilter) -> Any:
         return _automatic(kind)
     if name == ("triton" if kind == "cpu" else "numba"):
         raise ValueError(f"the filter {name!r} does not run on a {kind} device; use 'auto' or 'torch'")
-    return backend_by_name(name)
+    try:
+        return backend_by_name(name)
+    except ImportError as error:
+        raise ImportError(
+            f"the filter {name!r} cannot run here ({error}); install what it needs, or take 'auto'"
+        ) from error
 
 
 @cache

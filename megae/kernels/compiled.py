@@ -11,6 +11,9 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+    raise ImportError("numba compiles nothing while NUMBA_DISABLE_JIT is set")
+
 AS_IT_IS = np.empty(0, np.int64)
 """In place of the rows that a tile's rows stand for: its own."""
 

@@ -8,6 +8,7 @@ graphs: then the matrices take at most twice the memory of the signal, whatever 
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from itertools import pairwise
 from weakref import WeakKeyDictionary
@@ -73,11 +74,13 @@ def small_graphs(operator: FilterOperator, C: np.ndarray, h: int) -> SmallGraphs
         return None
     kept = _kept.setdefault(operator, {})
     key = (h, C.tobytes())
-    if key not in kept:
-        if len(kept) >= KEPT:
-            kept.pop(next(iter(kept)), None)
-        kept[key] = _made(operator, C, h)
-    return kept[key]
+    with contextlib.suppress(KeyError):  # another thread may let go of it at any time
+        return kept[key]
+    made = _made(operator, C, h)
+    if len(kept) >= KEPT:
+        kept.pop(next(iter(kept)), None)
+    kept[key] = made
+    return made
 
 
 def _made(operator: FilterOperator, C: np.ndarray, h: int) -> SmallGraphs | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
@@ -31,7 +32,19 @@ def _others(count: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(count, "megae", initializer=torch.set_num_threads, initargs=(1,))
 
 
-os.register_at_fork(after_in_child=_others.cache_clear)  # a child has none of the threads
+class _Queue:
+    """Jobs of one caller are queued in one go: those of two that alternate could each wait for jobs still queued."""
+
+    lock = threading.Lock()
+
+
+def _start_anew() -> None:
+    """A child has none of the threads, and nobody who would open a lock."""
+    _others.cache_clear()
+    _Queue.lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_start_anew)
 
 
 def side_by_side(jobs: Sequence[Callable[[], Found]], call_off: Callable[[], None] = lambda: None) -> list[Found]:
@@ -56,8 +69,9 @@ def side_by_side(jobs: Sequence[Callable[[], Found]], call_off: Callable[[], Non
     others: list[Future[Found]] = []
     with with_threads(1):
         try:
-            for job in jobs[1:]:
-                others.append(_others(len(jobs) - 1).submit(contextvars.copy_context().run, job))
+            with _Queue.lock:
+                for job in jobs[1:]:
+                    others.append(_others(len(jobs) - 1).submit(contextvars.copy_context().run, job))
             return [jobs[0](), *(other.result() for other in others)]
         except BaseException:
             call_off()

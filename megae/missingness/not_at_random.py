@@ -93,6 +93,7 @@ def above_quantile(cells: np.ndarray, quantile: float) -> np.ndarray:
     for j, column in enumerate(cells.T):
         values = np.sort(column[~np.isnan(column)])
         if values.size and values[0] < values[-1]:
-            edge = values[int(np.ceil(quantile * values.size)) - 1]
+            at_or_below = np.arange(1, values.size + 1) / values.size  # 55 / 100 is 0.55, but 0.55 * 100 is above 55
+            edge = values[np.searchsorted(at_or_below, quantile)]
             above[:, j] = column > edge if edge < values[-1] else column >= edge
     return above

@@ -99,4 +99,7 @@ class CompactForest:
             node[going] = at = np.where(low, self.left[at], self.right[at])
             going = going[self.feature[at] >= 0]
         found = self.values[self.left[node]].reshape(self.roots.size, len(X), self.values.shape[1])
-        return found.sum(axis=0) / self.roots.size
+        total = np.zeros(found.shape[1:])
+        for values in found:  # numpy's own sum takes another order where there is one number per tree
+            total += values
+        return total / self.roots.size

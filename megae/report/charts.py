@@ -150,9 +150,15 @@ def histogram_pair(observed: np.ndarray, filled: np.ndarray, *, alt: str) -> Mar
         for i, share in enumerate(outline):
             corners += [f"{i * step:.1f},{py(share):.1f}", f"{(i + 1) * step:.1f},{py(share):.1f}"]
         body.append(f'<polyline class="filled" points="{" ".join([*corners, f"{width},{floor}"])}"/>')
-    body.append(f'<text x="0" y="{height - 5}">{number(float(edges[0]))}</text>')
-    body.append(f'<text x="{width}" y="{height - 5}" text-anchor="end">{number(float(edges[-1]))}</text>')
+    body.append(f'<text x="0" y="{height - 5}">{_short(edges[0])}</text>')
+    body.append(f'<text x="{width}" y="{height - 5}" text-anchor="end">{_short(edges[-1])}</text>')
     return _svg(width, height, alt, "".join(body))
+
+
+def _short(value: float) -> str:
+    """A figure without zeros that say nothing: 4, not 4.000."""
+    text = number(float(value))
+    return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
 
 
 def level_pair(levels: Sequence[tuple[object, float, float]], *, alt: str) -> Markup:

@@ -42,7 +42,7 @@ _STATUS = {
 
 
 def interval_chart(
-    rows: Sequence[tuple[str, float, float, float, bool]], *, alt: str, x_name: str, width: int = 900
+    rows: Sequence[tuple[str, float, float, float, bool]], *, alt: str, x_name: str, width: int = 800
 ) -> Markup:
     """Draw one point with its interval per row, best first; the axis is logarithmic where scores differ widely.
 
@@ -153,7 +153,7 @@ def _chart(result: Mapping[str, Any]) -> Markup:
         "Intervals that overlap do not yet mean that two methods are alike: all are scored on the same rows, and the "
         "interval of their difference, in the table, is what decides."
     )
-    return Markup(legend + figure(drawn, caption))
+    return Markup(legend + figure(Markup(f'<div class="scroll chart">{drawn}</div>'), caption))
 
 
 def _wins(result: Mapping[str, Any]) -> Markup:
@@ -191,9 +191,9 @@ def _columns(result: Mapping[str, Any]) -> Markup:
         )
     headers = [("Column", "text"), ("Cells", "num"), ("Best here", "text"), ("Its RMSE", "num")]
     headers += [(f"RMSE of {best}", "num"), ("RMSE of mean", "num")]
-    caption = "Categorical columns show the share of wrong categories."
+    caption = "Categorical columns show the share of wrong categories. " if "categories" in result["kinds"] else ""
     if len(columns) > len(shown):
-        caption += f" The first {len(shown)} of {len(columns):,} columns."
+        caption += f"The first {len(shown)} of {len(columns):,} columns."
     return table(headers, rows, caption=caption)
 
 
@@ -218,8 +218,13 @@ def _how(result: Mapping[str, Any]) -> Markup:
 
 
 def _warned(result: Mapping[str, Any]) -> Markup:
-    rows = [[row["method"], text] for row in result["methods"] for text in row["warnings"]]
-    return table([("Method", "text"), ("Warning", "text")], rows) if rows else Markup("")
+    """Each warning once, with the methods that gave it."""
+    by_text: dict[str, list[str]] = {}
+    for row in result["methods"]:
+        for text in row["warnings"]:
+            by_text.setdefault(text, []).append(row["method"])
+    rows = [[", ".join(methods), text] for text, methods in by_text.items()]
+    return table([("Methods", "text"), ("Warning", "text")], rows) if rows else Markup("")
 
 
 def write_compare_report(

@@ -18,6 +18,7 @@ from megae.report.html import (
     facts,
     figure,
     key,
+    notice,
     number,
     percent,
     table,
@@ -123,6 +124,19 @@ def _comparison(rows: Sequence[Mapping[str, Any]], holes: int) -> Markup:
     return table(headers, cells, caption=caption, main=main)
 
 
+def cut_short(result: Mapping[str, Any]) -> str:
+    """Say that the time budget ended training before its last step; an empty string where it did not."""
+    seconds = next(row["seconds"] for row in result["rows"] if row["method"] == "megae")
+    planned, budget = result["settings"].get("max_steps"), result["settings"].get("time_budget")
+    history = result.get("history") or []
+    if not history or planned is None or budget is None or seconds < budget or history[-1]["step"] >= planned:
+        return ""
+    return (
+        f"Training ended at step {history[-1]['step']:,} of {planned:,}, when its {budget:g} seconds were used up. "
+        "A faster or idle machine gets further in that time."
+    )
+
+
 def write_demo_report(path: str | os.PathLike[str], result: Mapping[str, Any], pictures: Pictures) -> Path:
     """Write the page of the demo.
 
@@ -185,8 +199,9 @@ def write_demo_report(path: str | os.PathLike[str], result: Mapping[str, Any], p
         ),
     )
     charts = history_charts(result.get("history") or [], result.get("best_step"))
+    cut = cut_short(result)
     if charts:
-        page.section("How it trained", charts)
+        page.section("How it trained", *([notice(cut)] if cut else []), charts)
     settings = ", ".join(f"{name}={value!r}" for name, value in result["settings"].items())
     page.section(
         "How this page was made",

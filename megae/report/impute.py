@@ -145,6 +145,21 @@ def _distribution(column: Column) -> Markup:
     return card(column.name, counts, chart)
 
 
+def _without_values(columns: Sequence[Column]) -> list[str]:
+    """A sentence about columns that nothing was known of, if there are any."""
+    names = [repr(column.name) for column in columns if column.n_holes and not column.observed.size]
+    if not names:
+        return []
+    shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+    return [
+        f"no value is observed in {shown}: what stands there is a placeholder, not an estimate; better leave it out"
+    ]
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 def _map(mask: np.ndarray) -> Markup:
     shares, rgb = hole_map(mask)
     height, width = shares.shape
@@ -174,6 +189,7 @@ def write_report(
     coverage: float | None = None,
     title: str = "megae imputation report",
     ids: str | None = None,
+    notes: Sequence[str] = (),
     force: bool = False,
 ) -> Path:
     """Write the page about one imputed table.
@@ -201,6 +217,8 @@ def write_report(
         Heading of the page.
     ids : str, optional
         Where the ids come from that edges refer to rows by.
+    notes : sequence of str
+        Warnings about the input; those that `diagnostics` holds too are shown once.
     force : bool
         Replace an existing file.
 
@@ -239,6 +257,8 @@ def write_report(
             ]
         )
     )
+    told = [*notes, *_without_values(columns)]
+    page.add(*[notice(text) for text in told if text not in (diagnostics.get("warnings") or [])])
     trust = _held_out(diagnostics, method)
     if trust:
         page.section(
@@ -268,7 +288,7 @@ def write_report(
             "Where the holes are",
             key([("#eceff1", "observed"), ("#f0a020", "hole")]),
             _map(holes),
-            intro=f"{empty_rows:,} rows and {empty_columns:,} columns had no observed cell at all.",
+            intro=f"{_plural(empty_rows, 'row')} and {_plural(empty_columns, 'column')} had no observed cell at all.",
         )
     charts = history_charts(diagnostics.get("history") or [], diagnostics.get("best_step"))
     if charts:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -105,7 +105,13 @@ def _band_energies(L: Any, values: np.ndarray) -> np.ndarray:
 
 
 def plot_spectrum(
-    before: Any, after: Any, adjacency: Any, columns: Sequence[str], path: str | os.PathLike[str]
+    before: Any,
+    after: Any,
+    adjacency: Any,
+    columns: Sequence[str],
+    path: str | os.PathLike[str],
+    *,
+    result: Mapping[str, Any] | None = None,
 ) -> Path:
     """Draw the spectrum of some columns before and after imputation.
 
@@ -119,6 +125,8 @@ def plot_spectrum(
         The columns to draw, the first twelve of them.
     path : path
         ``.png``, ``.svg``, ``.pdf`` or ``.html``.
+    result : mapping, optional
+        What ``megae spectrum --json`` prints; a page shows its entropies and names its files.
 
     Returns
     -------
@@ -130,7 +138,7 @@ def plot_spectrum(
     both = np.concatenate([before[shown].to_numpy(dtype=np.float64), after[shown].to_numpy(dtype=np.float64)], axis=1)
     drawing = _draw(spectral_energies(both, adjacency), shown)
     if target.suffix.lower() in (".html", ".htm"):
-        target.write_text(_page(drawing, len(list(columns)), len(shown)), encoding="utf-8")
+        target.write_text(_page(drawing, len(list(columns)), len(shown), result), encoding="utf-8")
     else:
         drawing.savefig(target, dpi=150, metadata=_metadata(target.suffix.lower()))
     return target
@@ -182,19 +190,48 @@ def _draw(energies: Energies, names: Sequence[str]) -> Figure:
     return drawing
 
 
-def _page(drawing: Figure, total: int, shown: int) -> str:
-    from megae.report.html import Markup, Page, figure
+def _page(drawing: Figure, total: int, shown: int, result: Mapping[str, Any] | None) -> str:
+    from megae.report.html import Markup, Page, facts, figure, versions
 
     buffer = io.BytesIO()
     drawing.savefig(buffer, format="svg", metadata=_metadata(".svg"))
     image = base64.b64encode(buffer.getvalue()).decode("ascii")
-    page = Page("Graph spectrum before and after imputation", generator="megae spectrum")
+    page = Page("Graph spectrum before and after imputation", eyebrow="megae spectrum", generator="megae spectrum")
     which = f" The first {shown} of {total} columns." if total > shown else ""
     page.section(
         "Energy over the eigenvalues of the normalised Laplacian",
         figure(
-            Markup(f'<img alt="spectra" style="width:100%;background:#fff" src="data:image/svg+xml;base64,{image}">'),
+            Markup(
+                '<div class="scroll chart"><img alt="spectra" style="width:100%;background:#fff" '
+                f'src="data:image/svg+xml;base64,{image}"></div>'
+            ),
             f"Grey: before, holes set to the column mean. Red: after imputation. Logarithmic scale.{which}",
         ),
     )
+    if result is not None:
+        page.section("Entropy, column by column", _entropies(result))
+        entries = [
+            ("Table", f"{result['nodes']}, {result['rows']:,} rows"),
+            ("Graph", result["edges"] or "in the file"),
+        ]
+        entries += [("Filled with", result["method"])] if result["method"] else [("Filled table", result["after"])]
+        entries += [("Columns", "less their mean" if result["centered"] else "as they are"), ("Ids", result["ids"])]
+        entries.append(("Versions", ", ".join(f"{name} {value}" for name, value in versions().items())))
+        page.section("How this page was made", facts(entries))
     return page.render()
+
+
+def _entropies(result: Mapping[str, Any]) -> Any:
+    from megae.report.html import number, table
+
+    headers = [("Column", "text"), ("Holes", "num"), ("Spectral, before", "num"), ("After", "num")]
+    headers += [("Wavelet, before", "num"), ("After", "num")]
+    keys = [f"{kind}_entropy_{when}" for kind in ("spectral", "wavelet") for when in ("before", "after")]
+    rows = [[r["name"], f"{r['holes']:,}", *(number(r[key], 3) for key in keys)] for r in result["columns"]]
+    source = "an estimate of the eigenvalues" if result["bound_estimated"] else "the eigenvalues"
+    caption = (
+        "In nats: how evenly the energy of a column is spread over the spectrum. The wavelet entropy has "
+        f"{result['bands']} bands, and differs from the spectral one by at most {number(result['bound'], 3)} "
+        f"(from {source})."
+    )
+    return table(headers, rows, caption=caption)

@@ -67,6 +67,7 @@ img.px { display:block; width:100%; image-rendering:pixelated;
   border:1px solid var(--line); border-radius:3px; }
 img.map { display:block; image-rendering:pixelated; border:1px solid var(--line); border-radius:3px; }
 svg { display:block; width:100%; height:auto; overflow:visible; }
+.chart svg, .chart img { min-width:720px; }
 svg text { fill:var(--ink-2); font:11px system-ui,-apple-system,"Segoe UI",Roboto,Arial,sans-serif;
   font-variant-numeric:tabular-nums; }
 svg .axis { stroke:var(--line); stroke-width:1; }

@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -159,6 +160,11 @@ def test_records_name_no_folder_of_the_machine(monkeypatch):
     assert command_line() == "megae bench run table1 --results place"
     monkeypatch.setattr("sys.argv", ["/somewhere/bin/megae", "bench", "run", "--results=/secret/place", "--set=a=b"])
     assert command_line() == "megae bench run --results=place --set=a=b"
+    for module, start in {"megae": "megae", "benchmarks": "python -m benchmarks"}.items():
+        spec = SimpleNamespace(name=f"{module}.__main__")
+        monkeypatch.setitem(sys.modules, "__main__", SimpleNamespace(__spec__=spec))
+        monkeypatch.setattr(sys, "argv", [f"/somewhere/{module}/__main__.py", "--full"])
+        assert command_line() == f"{start} --full"
     assert "/" not in json.dumps(surroundings()["versions"])
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 
-from benchmarks.downstream import CANDIDATES, DOCS, PREPARED, RECORD, SECTION, section
+import pytest
+
+from benchmarks.downstream import CANDIDATES, DOCS, NODES, PREPARED, RECORD, SECTION, WHOLE, section, whole
 from megae.downstream import GCN_SETTINGS, GCNClassifier, GraphClassifier
 
 
@@ -35,3 +37,15 @@ def test_candidates_are_settings_that_exist():
         known = set((GCNClassifier if "centred" in PREPARED[dataset] else GraphClassifier)().get_params())
         assert all(set(settings) <= known for settings in candidates.values())
     assert set(GCN_SETTINGS) <= set(CANDIDATES)
+
+
+def test_every_node_was_measured_with_both_preparations_on_the_same_splits():
+    trials = json.loads(WHOLE.read_text(encoding="utf-8"))["trials"]
+    seeds = {how: [t["seed"] for t in trials if t["features"] == how] for how in NODES}
+    assert len(seeds["centred"]) >= 2
+    assert seeds["centred"] == seeds["row-normalised"]
+
+
+@pytest.mark.data("Citeseer")
+def test_the_whole_graph_has_every_node():
+    assert [len(graph.x) for graph in whole("Citeseer")] == [3327]

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 import torch
 from imputer_cases import graphs, make, mixed_frame, ring, same_bits, table
 from torch_geometric.data import Data
+from torch_geometric.loader import DataLoader
 
 pytestmark = pytest.mark.filterwarnings("ignore:the (model|graph) does not help")
 
@@ -45,6 +46,10 @@ REFUSED = {
     "graph cut by rows": (table, ring()[:9], r"unknown_nodes='drop'"),
     "dense graph too small": (table, ring(9).toarray(), r"shape \(9, 9\) for 24 rows"),
     "unknown endpoint": (table, np.array([[0, 1], [1, 24]]), "nodes 1 and 24.*remove the edge or pass"),
+    "edges cut loose by cross-validation": (table, np.array([[0, 1], [1, 30]]), "give an edge table, whose ends"),
+    "no graphs": (list, None, "X is an empty list; give a table, or at least one PyG Data"),
+    "a loader of graphs": (lambda: DataLoader(graphs(3)), None, "give the graphs it loads: its dataset"),
+    "graphs and something else": (lambda: [*graphs(2), None], None, "PyG graphs and NoneType; give a list of PyG Data"),
     "negative endpoint": (table, np.array([[0, 1], [1, -1]]), "nodes 1 and -1"),
     "unknown endpoint in a table": (
         table,

@@ -34,6 +34,15 @@ def test_a_pool_takes_graphs_with_their_loops():
     assert pool.whole.operator.values.numel() == laplacian(items[0]).nnz * 3
 
 
+def test_columns_are_centred_and_in_units_of_their_ranges():
+    X = table() * [1.0, 10.0, 100.0, 0.1]
+    scaler = GDNImputer(max_steps=1, hidden=4, validation_fraction=0.0, random_state=0).fit(X, graph=ring()).scaler_
+    np.testing.assert_allclose(scaler.shift, np.nanmean(X, axis=0))
+    per_range = scaler.scale / (np.nanmax(X, axis=0) - np.nanmin(X, axis=0))
+    np.testing.assert_allclose(per_range, per_range[0])
+    assert np.sqrt(np.mean((np.nanstd(X, axis=0) / scaler.scale) ** 2)) == pytest.approx(1.0)
+
+
 @pytest.mark.parametrize("setting", [{"kernel": "gcn", "order": 3}, {"wavelet_scale": 0.5}, {"order": 2}])
 def test_the_filters_matter(setting):
     X, A = table(), ring()

@@ -9,7 +9,7 @@ from geometric_cases import error_against_mean, geometric
 from imputer_cases import graphs, ring, same_bits, table
 
 from megae.imputers import REGISTRY, GCMCImputer, GDNImputer, SRMGCNNImputer
-from megae.imputers.pooled import fill, some_graphs
+from megae.imputers.pooled import PooledNetwork, fill, some_graphs
 from megae.training.pool import GraphPool
 
 LEARNT = {
@@ -44,6 +44,19 @@ def test_some_graphs_are_drawn_by_seed_and_step():
     assert not np.array_equal(a, some_graphs(60, 1 / 6, 0, 4))
     assert np.array_equal(some_graphs(3, 1.0, 0, 0), [0, 1, 2])
     assert len(some_graphs(3, 0.01, 0, 0)) == 1
+
+
+def test_the_usual_loss_is_the_mean_square_on_asked_cells():
+    class Double(PooledNetwork):
+        def forward(self, values, visible, operator):
+            return 2.0 * values * visible
+
+    generator = torch.Generator().manual_seed(0)
+    values, drawn = torch.randn((9, 4), generator=generator), torch.rand((9, 4), generator=generator)
+    visible, asked = drawn < 0.6, drawn > 0.4
+    expected = (2.0 * values * visible - values)[asked].square().mean()
+    torch.testing.assert_close(Double().loss(values, visible, asked, None), expected)
+    assert Double().loss(values, visible, asked & False, None) == 0
 
 
 def test_held_out_and_hidden_cells_never_reach_a_step(peer, monkeypatch):

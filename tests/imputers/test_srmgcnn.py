@@ -8,9 +8,12 @@ import torch
 from geometric_cases import geometric
 from imputer_cases import ring, table
 
+from megae.graphs import knn_adjacency
 from megae.imputers import SRMGCNNImputer
 from megae.imputers.srmgcnn import right_factor
+from megae.kernels import FilterOperator
 from megae.models.srmgcnn import least_squares
+from megae.spectral import normalized_laplacian
 
 
 @pytest.mark.parametrize("shape", [(30, 6), (300, 240)])
@@ -23,6 +26,21 @@ def test_right_factor_spans_the_leading_singular_vectors(shape):
     W = np.linalg.lstsq(H.astype(float), x.T, rcond=None)[0].T
     np.testing.assert_allclose(W @ H.T, best, atol=1e-4)
     np.testing.assert_allclose(np.linalg.norm(W, axis=0) / np.linalg.norm(H, axis=0), np.sqrt(shape[0]), rtol=1e-4)
+
+
+def test_right_factor_of_columns_that_sum_to_zero_exactly():
+    """The vector of ones that the sparse decomposition starts from is then lost on a table wider than long."""
+    half = np.sign(np.random.default_rng(0).standard_normal((120, 300)))
+    x = np.concatenate([half, -half])
+    s = np.linalg.svd(x, compute_uv=False)[:3]
+    np.testing.assert_allclose(np.linalg.norm(right_factor(x, 3), axis=0) ** 2, s / np.sqrt(240), rtol=1e-5)
+    assert (right_factor(np.zeros((240, 240)), 3) == 0).all()
+
+
+def test_a_wide_table_of_constant_columns_is_filled_with_them():
+    X = np.where(np.random.default_rng(0).random((220, 220)) < 0.1, np.nan, 4.0)
+    filled = SRMGCNNImputer(max_steps=2, random_state=0).fit_transform(X, graph=ring(220))
+    np.testing.assert_allclose(filled, 4.0, atol=0.1)
 
 
 def test_rank_is_at_most_that_of_the_table():
@@ -57,6 +75,25 @@ def test_smoothness_smooths():
         return float(np.trace(x.T @ L @ x))
 
     assert roughness(10.0) < 0.5 * roughness(0.0)
+
+
+def test_loss_is_the_error_on_asked_cells_and_the_dirichlet_energies_over_rows_and_columns():
+    X, A = table(24, 7), ring()
+    settings = {"max_steps": 3, "smoothness": 3.0, "column_neighbors": 2, "validation_fraction": 0.0}
+    network = SRMGCNNImputer(random_state=0, **settings).fit(X, graph=A).network_
+    z = (X - np.nanmean(X, axis=0)) / np.nanstd(X, axis=0)
+    values, shown = torch.from_numpy(np.nan_to_num(z)).float(), torch.from_numpy(np.isfinite(z))
+    asked = shown & (torch.rand(shown.shape, generator=torch.Generator().manual_seed(0)) < 0.3)
+    rows, columns = normalized_laplacian(A), normalized_laplacian(knn_adjacency(z.T, 2))
+    given = (values, shown & ~asked)
+    operator = FilterOperator.from_laplacian(rows)
+    with torch.no_grad():
+        x, found = network(*given, operator), network.loss(*given, asked, operator)
+    error = ((x - values)[asked] ** 2).mean().item()
+    x = x.double().numpy()
+    over_rows, over_columns = np.trace(x.T @ rows.toarray() @ x), np.trace(x @ columns.toarray() @ x.T)
+    assert min(over_rows, over_columns) > 0.1 * x.size
+    assert found.item() == pytest.approx(error + 3.0 / 2 * (over_rows + over_columns) / x.size, rel=1e-5)
 
 
 @pytest.mark.parametrize(

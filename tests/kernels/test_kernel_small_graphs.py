@@ -10,7 +10,7 @@ import scipy.sparse as sp
 import torch
 from kernel_cases import LAPLACIANS, coefficients, distance, random_laplacian, signal, twin
 
-from megae.kernels import FilterOperator, cpu, panel
+from megae.kernels import FilterOperator, blocks, cpu, panel
 from megae.kernels import small_graphs as module
 from megae.spectral import normalized_laplacian
 
@@ -116,6 +116,20 @@ def test_matrices_are_made_once_for_the_same_coefficients(monkeypatch):
     del operator
     gc.collect()
     assert len(module._kept) == kept - 1
+
+
+@pytest.mark.parametrize("backend", [cpu, blocks], ids=["numba", "dense"])
+def test_what_another_thread_lets_go_of_is_still_used(backend):
+    """Threads that filter one operator with more sets of coefficients than are kept take them from each other."""
+
+    class Taken(dict):
+        def __setitem__(self, key: object, value: object) -> None:
+            """Gone at once."""
+
+    L, C = LAPLACIANS["many graphs"], coefficients(3, 6)
+    operator, Z = FilterOperator.from_laplacian(L, torch.float64), signal(L.shape[0], 3, 16)
+    (module._kept if backend is cpu else blocks._prepared)[operator] = Taken()
+    assert distance(backend.bandwise(operator, Z, torch.from_numpy(C)), twin(L, Z, C)) < 1e-12
 
 
 def test_one_large_graph_with_lone_nodes_is_not_taken_apart():

@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from functools import partial
 
@@ -69,6 +70,22 @@ def test_an_error_comes_when_all_have_ended(bad, error):
         side_by_side(jobs, released.set)
     assert ended == [True, True]
     assert torch.get_num_threads() == 2
+
+
+def test_two_callers_do_not_wait_for_each_other():
+    """The jobs of each meet, and there are as many threads as one caller needs."""
+
+    class Slow(list):  # takes its time between one job and the next
+        def __getitem__(self, at):
+            found = super().__getitem__(at)
+            return (time.sleep(0.1) or job for job in found) if isinstance(at, slice) else found
+
+    def call() -> list[int]:
+        return side_by_side(Slow([threading.Barrier(3, timeout=30).wait] * 3))
+
+    with ThreadPoolExecutor(2) as callers:
+        found = [caller.result() for caller in [callers.submit(call), callers.submit(call)]]
+    assert [sorted(places) for places in found] == [[0, 1, 2]] * 2
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

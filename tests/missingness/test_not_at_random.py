@@ -9,6 +9,7 @@ from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression
 
 from megae.missingness import mnar
+from megae.missingness.not_at_random import above_quantile
 
 
 def fitted(features: np.ndarray, holes: np.ndarray) -> np.ndarray:
@@ -45,6 +46,15 @@ def test_quantile_form_has_two_probabilities_whose_mean_is_the_rate(slope, quant
         assert high.sum() == round((1 - quantile) * len(X))
         assert_binomial(int(holes[high, j].sum()), int(high.sum()), above)
         assert_binomial(int(holes[~high, j].sum()), int((~high).sum()), below)
+
+
+@pytest.mark.parametrize("n", [10, 25, 50, 100, 150])
+@pytest.mark.parametrize("percent", [7, 14, 28, 29, 55, 56, 57, 75, 99])
+def test_quantile_is_the_smallest_value_with_its_share_at_or_below_it(n, percent):
+    """By whole numbers: 0.55 * 100 is a little more than 55 in floating point."""
+    below = min(-(-percent * n // 100), n - 1)
+    above = above_quantile(np.arange(n, dtype=float)[:, None], percent / 100)
+    assert int(above.sum()) == n - below
 
 
 def test_quantile_form_depends_on_the_side_alone():

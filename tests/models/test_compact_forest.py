@@ -24,8 +24,10 @@ def rows(n: int, seed: int = 0) -> np.ndarray:
 def test_numbers_are_those_of_scikit_learn_to_the_bit(kind):
     X = rows(300)
     forest = kind(25, random_state=0).fit(X, np.sin(X[:, 0]) * X[:, 1])
-    new = np.concatenate([rows(200, 1), X])
-    assert np.array_equal(CompactForest.of(forest).predict(new), forest.predict(new))
+    new, compact = np.concatenate([rows(200, 1), X]), CompactForest.of(forest)
+    whole = forest.predict(new)
+    assert np.array_equal(compact.predict(new), whole)
+    assert [compact.predict(new[i : i + 1])[0] for i in range(50)] == whole[:50].tolist(), "one row at a time"
 
 
 @pytest.mark.parametrize("kind", [RandomForestClassifier, ExtraTreesClassifier])
@@ -58,11 +60,12 @@ def test_a_forest_of_bare_leaves_and_no_rows():
     assert compact.predict(rows(0)).shape == (0,)
 
 
-def test_pieces_change_nothing(monkeypatch):
+@pytest.mark.parametrize("rows_at_a_time", [7, 1])
+def test_pieces_change_nothing(rows_at_a_time, monkeypatch):
     X = rows(100)
     compact = CompactForest.of(RandomForestRegressor(10, random_state=0).fit(X, X.sum(axis=1)))
     whole = compact.predict(X)
-    monkeypatch.setattr(compact_forest, "CELLS", 70)
+    monkeypatch.setattr(compact_forest, "CELLS", 10 * rows_at_a_time)
     assert np.array_equal(compact.predict(X), whole)
 
 

@@ -90,6 +90,22 @@ def test_rows_add_up_one_message_per_shown_cell(accumulation):
     torch.testing.assert_close(net.rows(values, shown, operator(A)), expected)
 
 
+@pytest.mark.parametrize("accumulation", ["sum", "stack"])
+def test_columns_hear_each_level_by_its_share(accumulation):
+    net = network(accumulation).requires_grad_(False)
+    net.shares.copy_(torch.rand((E, R), generator=torch.Generator().manual_seed(0)))
+    h = torch.zeros(E, 6, dtype=torch.float64)
+    weights = net.row_messages[:, 0]
+    for j in range(E):
+        for r in range(R):
+            if accumulation == "sum":
+                h[j] += net.shares[j, r] * weights[: r + 1].sum(dim=0)
+            else:
+                h[j, 2 * r : 2 * r + 2] += net.shares[j, r] * weights[r]
+    expected = net.dense_column(torch.cat([F.relu(h), F.relu(net.side_column)], dim=1))
+    torch.testing.assert_close(net.columns(), expected)
+
+
 def test_filled_values_are_expectations_of_the_bilinear_scores():
     net, (values, shown), A = network().requires_grad_(False), cells(), adjacency(N)
     z, v = net.rows(values, shown, operator(A)), net.columns()

@@ -71,6 +71,13 @@ def test_histogram_shares_match_counts() -> None:
     assert tallest >= 5.9
 
 
+def test_histogram_ends_carry_no_needless_zeros() -> None:
+    svg = histogram_pair(np.array([4.0, 60.0, 81.0]), np.array([5.0]), alt="cows")
+    assert re.findall(r">([^<]+)</text>", svg) == ["4", "81"]
+    svg = histogram_pair(np.array([-0.25, 1200.0]), np.array([0.0]), alt="more")
+    assert re.findall(r">([^<]+)</text>", svg) == ["−0.25", "1,200"]
+
+
 @pytest.mark.parametrize(("observed", "filled"), [([], [1.0]), ([2.0, 2.0], []), ([], []), ([3.0], [3.0])])
 def test_histogram_stands_degenerate_columns(observed: list[float], filled: list[float]) -> None:
     svg = histogram_pair(np.array(observed), np.array(filled), alt="few")

@@ -90,6 +90,7 @@ def test_page_shows_the_ranking_in_order(tmp_path: Path) -> None:
     ):
         assert fact in text
     assert sum(tag == "svg" for tag, _ in outline.tags) == 1
+    assert '<div class="scroll chart"><svg' in text  # wide enough to be read on a phone
 
 
 def test_columns_and_who_wins_them(tmp_path: Path) -> None:
@@ -98,6 +99,16 @@ def test_columns_and_who_wins_them(tmp_path: Path) -> None:
     assert wins == [("svd", "2"), ("knn", "1")]
     assert "1 of 3 columns have fewer than 30 hidden cells" in text
     assert [name for name in re.findall(r'<td class="text">(c\d)</td>', text)] == ["c0", "c1", "c2"]
+
+
+def test_a_warning_of_several_methods_stands_once(tmp_path: Path) -> None:
+    methods = [
+        method(name, k + 1, 0.1 + k, "behind", warnings=["empty 'note'"]) for k, name in enumerate(["svd", "knn"])
+    ]
+    text, _ = write(tmp_path / "r.html", methods=methods)
+    assert text.count("empty &#x27;note&#x27;") == 1
+    assert '<td class="text">svd, knn</td>' in text
+    assert "wrong categories" not in text
 
 
 def test_user_text_is_escaped(tmp_path: Path) -> None:

@@ -93,6 +93,17 @@ def test_page_holds_figures_and_pictures(tmp_path: Path) -> None:
     assert "How it trained" in text
 
 
+def test_a_training_cut_short_by_its_budget_is_said(tmp_path: Path) -> None:
+    def page(**settings: Any) -> str:
+        made = result() | dict(settings=dict(max_steps=300) | settings)
+        return write_demo_report(tmp_path / "r.html", made, pictures()).read_text(encoding="utf-8")
+
+    assert "Training ended at step 200 of 300, when its 1.25 seconds were used up" in page(time_budget=1.25)
+    assert "were used up" not in page(time_budget=60.0)  # it ended for lack of progress
+    assert "were used up" not in page(time_budget=1.25, max_steps=200)
+    assert "were used up" not in page()
+
+
 def test_page_without_history_has_no_curve(tmp_path: Path) -> None:
     bare = result() | dict(history=[], best_step=None)
     text = write_demo_report(tmp_path / "r.html", bare, pictures()).read_text(encoding="utf-8")

@@ -116,6 +116,18 @@ def test_no_holes_and_extreme_shapes(tmp_path: Path) -> None:
     assert "averaged to 360 × 1" in text
 
 
+def test_notes_and_columns_without_a_value_are_shown_once(tmp_path: Path) -> None:
+    before, _, mask = table()
+    before, mask = before.assign(c1=np.nan), mask.copy()
+    mask[:, 1] = True
+    notes = ["weights: column 'km' " + EVIL, *DIAGNOSTICS["warnings"]]  # type: ignore[misc]
+    text, outline = write(tmp_path / "r.html", before=before, mask=mask, notes=notes, diagnostics=DIAGNOSTICS)
+    assert text.count('class="notice"') == 3
+    assert any("weights: column 'km' " + EVIL in words for words in outline.words)
+    assert "no value is observed in &#x27;c1&#x27;: what stands there is a placeholder" in text
+    assert " and 1 column had no observed cell" in text
+
+
 def test_edges_count_once() -> None:
     rows, columns = [0, 1, 0, 2, 3, 3], [1, 0, 1, 2, 4, 5]
     A = sp.coo_array(([1.0, 1.0, 2.0, 1.0, 0.5, 0.0], (rows, columns)), shape=(7, 7))
