@@ -19,7 +19,7 @@ def test_pages_show_what_the_records_hold(page):
 @pytest.mark.parametrize("method", [*TRIED, "knn"])
 def test_a_peer_far_behind_the_paper_has_three_attempts_on_record(method):
     usual, tried = (
-        [r for r in Store(RESULTS / folder).records() if r["trial"]["method"] == method]
+        [r for r in Store(RESULTS / folder).records() if r["trial"]["method"] == method and r.get("scores")]
         for folder in ("records", "attempts")
     )
     for table in ("table1", "table2", "table8"):
