@@ -26,7 +26,8 @@ SETTINGS = [word for name, value in ENDLESS.items() for word in ("--set", f"{nam
 RUN = ["run", "table1", "--datasets", "Synthie", "--trials", "1", "--device", "cpu", *SETTINGS]
 SIGN = "the first step is done"
 MARKED = f"""
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has its background jobs ignore it
 from megae.bench import running
 from megae.training.loop import Trainer
 running._refusal = lambda trial, single: None
