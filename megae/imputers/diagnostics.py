@@ -52,6 +52,11 @@ def describe(
     notes = []
     if exam is None:
         notes.append("too few observed cells to set any aside: nothing is known about the error")
+    if outcome.carried:
+        notes.append(
+            "the table is nearly empty, and the network is no better than shrunken feature propagation: that fills the "
+            "holes instead"
+        )
     best_simple = min(rmse["mean"], rmse["propagation"])
     if rmse["megae"] >= best_simple:
         name, simple = "feature propagation around the column means", "FeaturePropagationImputer(center=True)"
@@ -70,6 +75,7 @@ def describe(
         "steps": outcome.steps,
         "best_step": outcome.best_step,
         "stopped": outcome.stopped,
+        "filled_by": "propagation" if outcome.carried else "network",
         "seconds": outcome.seconds,
         "history": outcome.history,
         "polynomials": quality,

@@ -19,6 +19,7 @@ from megae.imputers.build import build_network, column_of
 from megae.models import FilterBank
 from megae.models.filters import make_frame, polynomial_quality
 from megae.spectral import Frame
+from megae.training.carrying import carried_shares, carry_unless_better
 from megae.training.checkpoint import fingerprint
 from megae.training.distributed import ALONE, Processes, reaching_others
 from megae.training.hiding import HidingRates
@@ -93,10 +94,11 @@ class Learner:
     ) -> tuple[ImputationNetwork, Outcome]:
         """Train a fresh network; the best weights are in it afterwards."""
         c = self.config
-        pool, trainable = self._pool(self.division.train, use_graph), self.division.trainable
+        whole = pool = self._pool(self.division.train, use_graph)
+        trainable = self.division.trainable
         if c.get("partitions") is not None:
-            parts = PartPool(pool, c["partitions"], self.seed)
-            pool, trainable = parts, trainable[torch.from_numpy(parts.order)]
+            pool = parts = PartPool(whole, c["partitions"], self.seed)
+            trainable = trainable[torch.from_numpy(parts.order)]
         network = build_network(
             c,
             self.columns,
@@ -129,12 +131,15 @@ class Learner:
             resume=self.resume,
             fingerprint="" if checkpoint is None else self._fingerprint(pool, exam, use_graph),
         )
-        column = column_of(self.columns).to(self.device)
-        trainer = Trainer(
-            network, pool, trainable.to(self.device), column, self.rates, exam, self.scale / self.unit, settings
-        )
+        column, weight = column_of(self.columns).to(self.device), self.scale / self.unit
+        trainer = Trainer(network, pool, trainable.to(self.device), column, self.rates, exam, weight, settings)
         with reaching_others():
-            return network, trainer.run()
+            outcome = trainer.run()
+            if c["nearly_empty"] and use_graph and exam is not None:
+                known = self.division.trainable.to(self.device)
+                shares = carried_shares(whole, known, column, self.rates, weight, c["propagation"], self.seed)
+                outcome.carried = carry_unless_better(network, shares, exam, weight)
+        return network, outcome
 
     def _fingerprint(self, pool: GraphPool, exam: Exam | None, use_graph: bool) -> str:
         """A digest of all that the weights depend on."""

@@ -7,6 +7,7 @@ import warnings
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import torch
 from sklearn.utils.validation import check_is_fitted
 from torch_geometric.data import Data
 
@@ -98,7 +99,8 @@ class MEGAEImputer(GraphImputer):
     ----------
     diagnostics_ : dict
         Held-out RMSE of MEGAE, of its graph-free twin, of the mean and of feature propagation, in the units of
-        ``unit``; the polynomials' error; warnings where the graph or the model does not help.
+        ``unit``; the polynomials' error; what fills the holes, the network or (in a nearly empty table) propagation;
+        warnings where the graph or the model does not help.
     config_ : dict
         The settings the preset resolved to.
     columns_ : list of Column
@@ -245,7 +247,8 @@ class MEGAEImputer(GraphImputer):
 
     def _fit(self, graphs: list[Data], validation: list[Data]) -> None:
         overrides = {k: getattr(self, k) for k in OVERRIDES}
-        self.config_ = resolve(self.preset, len(graphs) < MANY_GRAPHS, tuple(graphs[0].x.shape), overrides)
+        missing = float(np.mean(np.isnan(graphs[0].x.numpy())))
+        self.config_ = resolve(self.preset, len(graphs) < MANY_GRAPHS, tuple(graphs[0].x.shape), missing, overrides)
         self._check_parameters()
         if self.partitions is not None and len(graphs) >= MANY_GRAPHS:
             raise ValueError(
@@ -335,8 +338,16 @@ class MEGAEImputer(GraphImputer):
             twin, _ = learner.train(False, left, beside, "graph-free twin")
             rmse["graph_free"] = held_out_rmse(twin, learner.exam(learner.division.calibration, False), weight)
         self.diagnostics_ = describe(rmse, outcome, judge, self.unit, learner.quality)
+        if self.config_["nearly_empty"]:
+            self._give_back(learner.division.train)
         for note in self.diagnostics_["warnings"] if learner.processes.first else []:
             warnings.warn(note, stacklevel=5)
+
+    def _give_back(self, graphs: list[Data]) -> None:
+        """From now on fill around the means of all observed cells; so far, held-out ones were kept out of them."""
+        observed = torch.isfinite(torch.cat([g.x for g in graphs]))
+        _, self.mean_, _, _ = standardisation(graphs, observed, "standard", self.unit)
+        self.network_.head.recentre(self.mean_)
 
     def _work(self, graphs: list[Data]) -> int:
         """Numbers in one layer of the network in one training step."""

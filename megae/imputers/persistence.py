@@ -109,6 +109,7 @@ def _assembled(cls: type[I], tensors: dict[str, Tensor], header: dict[str, Any])
         _read_filters(weights),
         imputer.seed_,
     )
+    imputer.network_.carry(weights.get("carried"))
     imputer.network_.load_state_dict(weights)
     imputer.network_.eval()
     return imputer

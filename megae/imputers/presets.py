@@ -26,6 +26,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "jitter": 0.5,
         "propagation": 40,
         "scaling": "standard",
+        "nearly_empty": False,
         "patience": None,
     },
     "paper": {
@@ -49,6 +50,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "jitter": 0.0,
         "propagation": 40,
         "scaling": "range",
+        "nearly_empty": False,
         "patience": None,
     },
 }
@@ -60,11 +62,20 @@ ONE_GRAPH: dict[str, dict[str, Any]] = {
 """What changes when training sees too few graphs to set whole ones aside."""
 
 
+NEARLY_EMPTY = 0.9
+"""Share of missing cells from which one graph counts as nearly empty.
+
+The nearest observed cells lie far off then, and propagation takes 40 rounds; it may fill holes without the network
+(:func:`megae.training.carrying.carry_unless_better`); and held-out cells are given back to the column means.
+"""
+
 LARGE_TABLE = 200_000
 """Cells from which one graph gets fewer steps: each of them already hides tens of thousands of cells."""
 
 
-def resolve(preset: str, one_graph: bool, shape: tuple[int, int], overrides: dict[str, Any]) -> dict[str, Any]:
+def resolve(
+    preset: str, one_graph: bool, shape: tuple[int, int], missing: float, overrides: dict[str, Any]
+) -> dict[str, Any]:
     """The preset, what few graphs change in it, and every override that is not None.
 
     On few graphs, the number of steps follows the size of the table, and dropout grows with the number of columns: wide
@@ -74,6 +85,8 @@ def resolve(preset: str, one_graph: bool, shape: tuple[int, int], overrides: dic
     ----------
     shape : (N, E)
         Nodes and encoded columns of the first graph.
+    missing : float
+        Share of its cells that are missing.
     """
     if preset not in PRESETS:
         raise ValueError(f"preset must be one of {', '.join(PRESETS)}, got {preset!r}")
@@ -83,6 +96,8 @@ def resolve(preset: str, one_graph: bool, shape: tuple[int, int], overrides: dic
         if preset == "default":
             rows, width = shape
             config["dropout"] = round(0.7 * width / (width + 256), 4)
+            if missing > NEARLY_EMPTY:
+                config |= {"nearly_empty": True, "propagation": PRESETS[preset]["propagation"]}
             config["max_steps"] = 1000 if rows * width < LARGE_TABLE else 250
     return config | {k: v for k, v in overrides.items() if v is not None}
 

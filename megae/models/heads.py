@@ -62,11 +62,9 @@ class OutputHead(nn.Module):
         self.kinds = kinds
         self.groups = [slice(c.start, c.stop) for c in columns if c.kind == "categorical"]
         self.binary_loss = binary_loss
-        safe = np.clip(mean, 1e-4, 1 - 1e-4)
-        logit = np.where(kinds == "binary", np.log(safe) - np.log1p(-safe), 0.0)
-        logit = np.where(kinds == "categorical", np.log(safe), logit)
         typical = np.sqrt(np.mean((scale / unit)[scale > 0] ** 2)) if (scale > 0).any() else 1.0
-        for name, array in (("mean", mean), ("scale", scale), ("weight", scale / (unit * typical)), ("logit", logit)):
+        moved = {"mean": mean, "logit": self._logits(mean)}
+        for name, array in (moved | {"scale": scale, "weight": scale / (unit * typical)}).items():
             self.register_buffer(name, torch.as_tensor(array, dtype=torch.float32))
         for kind in ("binary", "categorical", "count"):
             self.register_buffer(f"is_{kind}", torch.from_numpy(kinds == kind), persistent=False)
@@ -74,6 +72,16 @@ class OutputHead(nn.Module):
         self.register_buffer("squared", torch.from_numpy(squared), persistent=False)
         self.any_squared = bool(squared.any())
         self.plain = bool((kinds == "continuous").all())
+
+    def _logits(self, mean: np.ndarray) -> np.ndarray:
+        safe = np.clip(mean, 1e-4, 1 - 1e-4)
+        logit = np.where(self.kinds == "binary", np.log(safe) - np.log1p(-safe), 0.0)
+        return np.where(self.kinds == "categorical", np.log(safe), logit)
+
+    def recentre(self, mean: np.ndarray) -> None:
+        """Take other training means, (E,), and leave the scales."""
+        self.mean.copy_(torch.as_tensor(mean))
+        self.logit.copy_(torch.as_tensor(self._logits(mean)))
 
     def forward(self, raw: Tensor) -> Tensor:
         """(N, E) raw -> (N, E) standardised values."""
@@ -93,6 +101,26 @@ class OutputHead(nn.Module):
                 parts[:, group] = bounded[:, group].softmax(dim=1)
             values = torch.where(self.is_categorical, self._standardise(parts), values)
         return values
+
+    def unlink(self, values: Tensor) -> Tensor:
+        """(N, E) standardised values -> the raw outputs that give them.
+
+        Bounded columns come no nearer to a bound than a tenth of the way that their mean is from it: no probability is
+        ever 0 or 1, and no count 0.
+        """
+        if self.plain:
+            return values
+        raw, restored = values, self._restore(values)
+        if (self.kinds == "binary").any() or self.groups:
+            mean = self.mean.clamp(1e-4, 1 - 1e-4)
+            inside = torch.minimum(torch.maximum(restored, mean / 10), 1 - (1 - mean) / 10)
+            raw = torch.where(self.is_binary, inside.logit() - self.logit, raw)
+            raw = torch.where(self.is_categorical, inside.log() - self.logit, raw)
+        if (self.kinds == "count").any():
+            mean = self.mean.clamp_min(1e-6)
+            share = (restored / mean).clamp_min(0.1)
+            raw = torch.where(self.is_count, torch.where(share > 1, share - 1, share.log()) * mean / self.scale, raw)
+        return raw
 
     def _standardise(self, values: Tensor) -> Tensor:
         return (values - self.mean) / self.scale

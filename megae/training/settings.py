@@ -44,6 +44,7 @@ class Outcome:
     ----------
     history : list of {"step", "loss", "val_rmse", "entropy", "seconds"}
     stopped : "steps", "time", "patience" or "interrupted"
+    carried : whether propagated values fill the holes after all, see :mod:`megae.training.carrying`
     """
 
     best_step: int = 0
@@ -52,3 +53,4 @@ class Outcome:
     stopped: str = "steps"
     seconds: float = 0.0
     history: list[dict[str, float]] = field(default_factory=list)
+    carried: bool = False

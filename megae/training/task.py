@@ -55,12 +55,16 @@ class Exam:
         """What a squared error in each encoded column counts, (E,): 1, or half for one-hot entries; None for all 1."""
         return None if self.first is None else entry_share(self.first)
 
+    def squares(self, errors: np.ndarray) -> np.ndarray:
+        """Squared error of each hidden cell of the table, from the errors of the hidden entries in row-major order."""
+        if self.first is None:
+            return errors**2
+        columns = self.columns()
+        return np.add.reduceat(errors**2 * entry_share(self.first)[columns], np.flatnonzero(self.first[columns]))
+
     def rms(self, errors: np.ndarray) -> float:
         """Root mean square over the hidden cells, from the errors of the hidden entries in row-major order."""
-        share = self.share()
-        if share is None or not errors.size:
-            return rms(errors)
-        return float(np.sqrt(np.sum(errors**2 * share[self.columns()]) / int(self.cells().sum())))
+        return float(np.sqrt(self.squares(errors).mean())) if errors.size else float("nan")
 
 
 def first_entries(columns: Sequence[Column]) -> np.ndarray | None:
@@ -92,16 +96,29 @@ class ImputationNetwork(nn.Module):
     inputs : callable, see ``Inputs``
     """
 
+    carried: Tensor | None
+
     def __init__(self, body: nn.Module, head: OutputHead, inputs: Inputs) -> None:
         super().__init__()
         self.body = body
         self.head = head
         self._inputs = inputs
+        self.register_buffer("carried", None)
 
     def forward(self, batch: GraphBatch, visible: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Standardised values (N, E) and the latent codes."""
-        raw, codes = self.body(self._inputs(batch, visible), batch.operator)
+        inputs = self._inputs(batch, visible)
+        raw, codes = self.body(inputs, batch.operator)
+        if self.carried is not None:
+            raw = self.head.unlink(inputs[:, : len(self.carried)] * self.carried)
         return self.head(raw), codes
+
+    def carry(self, shares: Tensor | None) -> None:
+        """From now on fill with these shares, (E,), of the first E inputs instead of what the body says; None ends it.
+
+        See :func:`megae.training.carrying.carried_shares`. Latent codes stay those of the body.
+        """
+        self.carried = shares
 
     def objective(self, batch: GraphBatch, allowed: Tensor, hidden: Tensor, gamma: float) -> tuple[Tensor, Tensor]:
         """L_R - gamma L_S on the ``hidden`` among the ``allowed`` cells, and L_S alone.

@@ -71,7 +71,14 @@ def parts() -> dict[str, Any]:
     return summary(imputer, imputer.fit_transform(table(), graph=ring(60)))
 
 
-CASES = (one_graph, many_graphs, few_graphs, kinds_of_columns, parts)
+def nearly_empty() -> dict[str, Any]:
+    imputer = megae(**SMALL)
+    filled = imputer.fit_transform(punched(waves(400, 3), holes((400, 3), 0.95)), graph=ring(400))
+    assert imputer.config_["nearly_empty"]
+    return summary(imputer, filled) | {"filled_by": imputer.diagnostics_["filled_by"]}
+
+
+CASES = (one_graph, many_graphs, few_graphs, kinds_of_columns, parts, nearly_empty)
 
 
 def stacked(graphs: list[Data]) -> np.ndarray:

@@ -33,7 +33,7 @@ FROZEN = {
 def test_paper_preset_is_frozen():
     assert {k: PRESETS["paper"][k] for k in FROZEN} == FROZEN
     for one_graph in (True, False):
-        resolved = resolve("paper", one_graph, (40, 4), {})
+        resolved = resolve("paper", one_graph, (40, 4), 0.99, {})
         assert {k: resolved[k] for k in FROZEN} == FROZEN
 
 
@@ -41,12 +41,20 @@ def test_default_preset_on_many_graphs():
     wanted = {"bands": 6, "order": 10, "frame": "log", "warp_constant": 10.0, "decoder": "adjoint"}
     wanted |= {"hidden": 256, "band_width": 24, "blocks": 2, "max_steps": 6000, "average_decay": 0.999}
     wanted |= {"learning_rate": 1e-3, "weight_decay": 1e-4, "batch_fraction": 1 / 6, "jitter": 0.5}
-    resolved = resolve("default", False, (40, 4), {})
+    resolved = resolve("default", False, (40, 4), 0.1, {})
     assert {k: resolved[k] for k in wanted} == wanted
 
 
+def test_one_nearly_empty_table_is_propagated_farther():
+    full, nearly_empty = (resolve("default", True, (40, 4), missing, {}) for missing in (0.9, 0.91))
+    assert (full["nearly_empty"], full["propagation"]) == (False, 10)
+    assert (nearly_empty["nearly_empty"], nearly_empty["propagation"]) == (True, 40)
+    assert not resolve("default", False, (40, 4), 0.99, {})["nearly_empty"]
+    assert not resolve("paper", True, (40, 4), 0.99, {})["nearly_empty"]
+
+
 def test_overrides_win_and_none_does_not_override():
-    resolved = resolve("paper", True, (40, 4), {"bands": 4, "gamma": 0.0, "order": None})
+    resolved = resolve("paper", True, (40, 4), 0.1, {"bands": 4, "gamma": 0.0, "order": None})
     assert (resolved["bands"], resolved["gamma"], resolved["order"]) == (4, 0.0, 10)
     assert PRESETS["paper"]["bands"] == 6
     fitted = megae(bands=4, order=5).fit(X, graph=A)

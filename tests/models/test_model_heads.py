@@ -56,6 +56,36 @@ def test_links_against_numpy():
     assert np.allclose(x[:, 5], 2.5 * np.where(step > 0, 1 + step, np.exp(np.minimum(step, 0))), atol=1e-6)
 
 
+def test_unlinked_values_come_back():
+    inside = head()(raw(200, 0.5, seed=4))
+    again = head()(head().unlink(inside))
+    near = np.isclose(restored(again), restored(inside), atol=1e-6)
+    x = restored(inside)
+    kept = (x > 0.1 * MEAN) & (x < 1 - 0.1 * (1 - MEAN))
+    assert near[:, [0, 6]].all()
+    assert near[kept[:, 1], 1].all()
+    assert near[x[:, 5] > 0.25, 5].all()
+    whole_group = kept[:, 2:5].all(axis=1)
+    assert near[whole_group][:, 2:5].all()
+    assert min(kept[:, 1].mean(), whole_group.mean()) > 0.5
+
+
+def test_unlinked_values_out_of_bounds_come_back_inside():
+    wild = 50 * raw(100, seed=5)
+    x = restored(head()(head().unlink(wild)))
+    assert ((x[:, 1:5] > 0) & (x[:, 1:5] < 1)).all()
+    assert (x[:, 5] >= 0.25 - 1e-9).all()
+    assert np.allclose(x[:, [0, 6]], restored(wild)[:, [0, 6]])
+
+
+def test_recentred_head_is_one_made_with_those_means():
+    other = np.array([5.0, 0.6, 0.1, 0.2, 0.7, 1.5, 3.0])
+    moved = head()
+    moved.recentre(other)
+    made = OutputHead(columns(*KINDS), other, SCALE, UNIT, "brier").double()
+    assert torch.allclose(moved(raw()), made(raw()), atol=1e-6)
+
+
 def truth_and_hidden(seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     x = np.stack([rng.normal(4, 2, 40), rng.random(40) < 0.3, *np.eye(3)[rng.integers(3, size=40)].T,
