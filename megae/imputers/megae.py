@@ -46,6 +46,10 @@ class MEGAEImputer(GraphImputer):
     use_graph : bool
         False trains the graph-free twin: the same network on rows alone, without edges, without propagated values and
         without the means of graphs.
+    scaling : {"standard", "range"}, or None for the preset's
+        Columns enter the network with mean 0 and deviation 1, or minimum 0 and maximum 1, by what is observed of them.
+        The paper's network has 0 in holes: with "range", its preset's, the minimum of the column; with "standard", its
+        mean. Preset ``default`` starts from the means and takes "standard" alone.
     frame : {"uniform", "log", "paper-log", "adapted", "heat", "sgwt"}, or None for the preset's
     decoder : {"adjoint", "inverse", "gcn", "mlp"}, or None for the preset's
     bands, order : int or None
@@ -126,6 +130,7 @@ class MEGAEImputer(GraphImputer):
         preset: str = "default",
         regularize: bool = True,
         use_graph: bool = True,
+        scaling: str | None = None,
         frame: str | None = None,
         decoder: str | None = None,
         bands: int | None = None,
@@ -169,6 +174,7 @@ class MEGAEImputer(GraphImputer):
         self.preset = preset
         self.regularize = regularize
         self.use_graph = use_graph
+        self.scaling = scaling
         self.frame = frame
         self.decoder = decoder
         self.bands = bands
@@ -247,7 +253,7 @@ class MEGAEImputer(GraphImputer):
 
     def _fit(self, graphs: list[Data], validation: list[Data]) -> None:
         overrides = {k: getattr(self, k) for k in OVERRIDES}
-        missing = float(np.mean(np.isnan(graphs[0].x.numpy())))
+        missing = sum(int(g.x.isnan().sum()) for g in graphs) / max(sum(g.x.numel() for g in graphs), 1)
         self.config_ = resolve(self.preset, len(graphs) < MANY_GRAPHS, tuple(graphs[0].x.shape), missing, overrides)
         self._check_parameters()
         if self.partitions is not None and len(graphs) >= MANY_GRAPHS:
@@ -307,6 +313,12 @@ class MEGAEImputer(GraphImputer):
         parts = self.partitions
         if parts is not None and (not isinstance(parts, (int, np.integer)) or parts < 2):
             raise ValueError(f"partitions must be None or an integer and at least 2, got {parts!r}")
+        if self.config_["scaling"] not in ("standard", "range"):
+            raise ValueError(f"scaling must be 'standard' or 'range', got {self.scaling!r}")
+        if self.config_["scaling"] == "range" and self.preset == "default":
+            raise ValueError(
+                "scaling='range' is for preset='paper'; preset 'default' starts from the column means and takes 'standard'"
+            )
         if self.unit not in ("range", "std"):
             raise ValueError(f"unit must be 'range' or 'std', got {self.unit!r}")
         fractions = (self.validation_fraction, self.calibration_fraction)

@@ -86,7 +86,7 @@ def resolve(
     shape : (N, E)
         Nodes and encoded columns of the first graph.
     missing : float
-        Share of its cells that are missing.
+        Share of all cells that are missing.
     """
     if preset not in PRESETS:
         raise ValueError(f"preset must be one of {', '.join(PRESETS)}, got {preset!r}")
@@ -103,6 +103,7 @@ def resolve(
 
 
 OVERRIDES = (
+    "scaling",
     "frame",
     "decoder",
     "bands",

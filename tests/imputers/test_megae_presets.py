@@ -98,6 +98,32 @@ def test_every_switch_runs_and_differs(plain, preset, switch):
     assert same_bits(filled, plain[preset].transform(X)) == idle
 
 
+def test_a_hole_enters_the_paper_network_as_the_minimum_or_the_mean(plain):
+    standard = megae(preset="paper", scaling="standard", learning_rate=1e-2).fit(X, graph=A)
+    assert same_bits(standard.mean_, standard.center_)
+    assert (standard.center_ < np.nanmax(X, axis=0)).all()
+    low = plain["paper"]
+    assert (low.mean_ >= np.nanmin(X, axis=0)).all()
+    assert (low.mean_ < low.center_ - 0.1).all()
+    assert np.allclose(low.scale_, low.unit_)
+    assert not np.allclose(standard.scale_, standard.unit_)
+    assert not same_bits(standard.transform(X), low.transform(X))
+
+
+def test_the_default_network_does_not_start_from_the_minimum():
+    with pytest.raises(ValueError, match="scaling='range' is for preset='paper'"):
+        megae(scaling="range").fit(X, graph=A)
+    with pytest.raises(ValueError, match="scaling must be 'standard' or 'range', got 'minmax'"):
+        megae(preset="paper", scaling="minmax").fit(X, graph=A)
+
+
+def test_how_empty_few_graphs_are_is_asked_of_all():
+    graphs = collection(4, n=12)
+    graphs[0].x[1:] = np.nan
+    assert graphs[0].x.isnan().double().mean() > 0.9
+    assert not megae().fit(graphs).config_["nearly_empty"]
+
+
 @pytest.mark.parametrize("preset", ["default", "paper"])
 def test_the_graph_free_twin_ignores_the_edges(preset):
     chords = ring(40).toarray()
