@@ -317,7 +317,7 @@ class MEGAEImputer(GraphImputer):
             raise ValueError(f"scaling must be 'standard' or 'range', got {self.scaling!r}")
         if self.config_["scaling"] == "range" and self.preset == "default":
             raise ValueError(
-                "scaling='range' is for preset='paper'; preset 'default' starts from the column means, leave scaling out"
+                "scaling='range' is for preset='paper'; preset 'default' starts from column means: leave scaling out"
             )
         if self.unit not in ("range", "std"):
             raise ValueError(f"unit must be 'range' or 'std', got {self.unit!r}")
