@@ -274,7 +274,7 @@ def knn_memory() -> str:
 
 TRIED = (
     *("svd", "mice", "missforest", "pcfi", "gain", "ot", "miracle", "vgae", "grape", "gdn", "gc-mc", "srmgcnn"),
-    *("graphvae", "molgan"),
+    *("graphvae", "molgan", "megae"),
 )
 """Methods whose pages show what other settings make of ENZYMES."""
 
@@ -282,6 +282,7 @@ PAGES = {
     README: {"figures": section},
     DOCS / "benchmark.md": {"units": units, "two-cores": two_cores},
     **{DOCS / "methods" / f"{method}.md": {"attempts": partial(attempts, method)} for method in TRIED},
+    DOCS / "methods" / "inv.md": {f"attempts-{d}": partial(attempts, f"inv-{d}") for d in ("mlp", "gcn")},
     DOCS / "methods" / "knn.md": {"attempts": partial(attempts, "knn"), "memory": knn_memory},
     performance.PAGE: {"bars": performance.table, "details": performance.details},
 }

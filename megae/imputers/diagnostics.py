@@ -54,8 +54,8 @@ def describe(
         notes.append("too few observed cells to set any aside: nothing is known about the error")
     if outcome.carried:
         notes.append(
-            "the table is nearly empty, and the network is no better than shrunken feature propagation: that fills the "
-            "holes instead"
+            "the table is nearly empty, and the network is not known to be better than a share of what is propagated: "
+            "that fills the holes instead"
         )
     best_simple = min(rmse["mean"], rmse["propagation"])
     if rmse["megae"] >= best_simple:

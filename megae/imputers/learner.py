@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import torch
+from torch import Tensor
 from torch_geometric.data import Data
 
 from megae.columns import Column
 from megae.graphs import to_adjacency
 from megae.imputers.build import build_network, column_of
+from megae.kernels import FilterOperator
 from megae.models import FilterBank
 from megae.models.filters import make_frame, polynomial_quality
 from megae.spectral import Frame
@@ -23,7 +25,7 @@ from megae.training.carrying import carried_shares, carry_unless_better
 from megae.training.checkpoint import fingerprint
 from megae.training.distributed import ALONE, Processes, reaching_others
 from megae.training.hiding import HidingRates
-from megae.training.holdout import Division, HeldOut
+from megae.training.holdout import Division, HeldOut, neighbours
 from megae.training.loop import Outcome, Settings, Trainer
 from megae.training.parts import PartPool
 from megae.training.pool import GraphPool
@@ -43,6 +45,7 @@ class Learner:
     shift, scale, unit : ndarray of shape (E,)
         See :func:`megae.imputers.build.standardisation`.
     processes : those that train the same network on the same data, each its share
+    knn : neighbours of each row, where the graph was built from the rows; None where it was given
     """
 
     config: Mapping[str, Any]
@@ -59,6 +62,7 @@ class Learner:
     verbose: int
     resume: bool
     processes: Processes = ALONE
+    knn: int | None = None
 
     @cached_property
     def _frame(self) -> Frame:
@@ -94,10 +98,10 @@ class Learner:
     ) -> tuple[ImputationNetwork, Outcome]:
         """Train a fresh network; the best weights are in it afterwards."""
         c = self.config
-        whole = pool = self._pool(self.division.train, use_graph)
+        pool = self._pool(self.division.train, use_graph)
         trainable = self.division.trainable
         if c.get("partitions") is not None:
-            pool = parts = PartPool(whole, c["partitions"], self.seed)
+            pool = parts = PartPool(pool, c["partitions"], self.seed)
             trainable = trainable[torch.from_numpy(parts.order)]
         network = build_network(
             c,
@@ -135,11 +139,30 @@ class Learner:
         trainer = Trainer(network, pool, trainable.to(self.device), column, self.rates, exam, weight, settings)
         with reaching_others():
             outcome = trainer.run()
-            if c["nearly_empty"] and use_graph and exam is not None:
-                known = self.division.trainable.to(self.device)
-                shares = carried_shares(whole, known, column, self.rates, weight, c["propagation"], self.seed)
+            if c["nearly_empty"] and use_graph:
+                shares = self.shares(self.division.trainable, self.shift)
                 outcome.carried = carry_unless_better(network, shares, exam, weight)
         return network, outcome
+
+    def shares(self, known: Tensor, shift: np.ndarray) -> Tensor:
+        """See :func:`megae.training.carrying.carried_shares`; by the ``known`` cells (N, E), around ``shift``."""
+        graphs, k = self.division.train, self.knn
+        pool = GraphPool(graphs, shift, self.scale, self.device, True, self.processes)
+
+        def rewired(visible: Tensor) -> FilterOperator:
+            joined = neighbours(graphs, visible.cpu(), k or 0)
+            return GraphPool(joined, shift, self.scale, self.device).whole.operator
+
+        return carried_shares(
+            pool,
+            known.to(self.device),
+            column_of(self.columns).to(self.device),
+            self.rates,
+            self.scale / self.unit,
+            self.config["propagation"],
+            self.seed,
+            None if k is None else rewired,
+        )
 
     def _fingerprint(self, pool: GraphPool, exam: Exam | None, use_graph: bool) -> str:
         """A digest of all that the weights depend on."""

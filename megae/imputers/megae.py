@@ -252,8 +252,10 @@ class MEGAEImputer(GraphImputer):
         return self.transform(X, graph=graph)
 
     def _fit(self, graphs: list[Data], validation: list[Data]) -> None:
+        columns = self._seen_columns()
+        cells = [g.x.numpy()[:, [c.start for c in columns]] for g in [*graphs, *validation]]
+        missing = float(np.isnan(np.concatenate(cells[: len(graphs)])).mean())
         overrides = {k: getattr(self, k) for k in OVERRIDES}
-        missing = sum(int(g.x.isnan().sum()) for g in graphs) / max(sum(g.x.numel() for g in graphs), 1)
         self.config_ = resolve(self.preset, len(graphs) < MANY_GRAPHS, tuple(graphs[0].x.shape), missing, overrides)
         self._check_parameters()
         if self.partitions is not None and len(graphs) >= MANY_GRAPHS:
@@ -267,8 +269,6 @@ class MEGAEImputer(GraphImputer):
             processes.agree(fingerprint(self._settings(), *data))
         self.seed_ = int(processes.number_of_first(seed_from(self.random_state)))
         device = pick_device(self.device)
-        columns = self._seen_columns()
-        cells = [g.x.numpy()[:, [c.start for c in columns]] for g in [*graphs, *validation]]
         rates = rates_like_holes(cells, self.hole_rate)
         if len(graphs) < MANY_GRAPHS:
             rates = HidingRates(np.minimum(rates.columns, 0.3), rates.rows)
@@ -296,6 +296,7 @@ class MEGAEImputer(GraphImputer):
             verbose=self.verbose,
             resume=resume,
             processes=processes,
+            knn=self.n_neighbors if self._built_knn else None,
         )
         with threads(self.n_jobs, self._work(graphs)):
             self._learn(learner, checkpoint)
@@ -351,15 +352,21 @@ class MEGAEImputer(GraphImputer):
             rmse["graph_free"] = held_out_rmse(twin, learner.exam(learner.division.calibration, False), weight)
         self.diagnostics_ = describe(rmse, outcome, judge, self.unit, learner.quality)
         if self.config_["nearly_empty"]:
-            self._give_back(learner.division.train)
+            self._give_back(learner)
         for note in self.diagnostics_["warnings"] if learner.processes.first else []:
             warnings.warn(note, stacklevel=5)
 
-    def _give_back(self, graphs: list[Data]) -> None:
-        """From now on fill around the means of all observed cells; so far, held-out ones were kept out of them."""
+    def _give_back(self, learner: Learner) -> None:
+        """From now on fill around the means of all observed cells, and with shares by them, if it is shares that fill.
+
+        So far, held-out cells were kept out of both.
+        """
+        graphs = learner.division.train
         observed = torch.isfinite(torch.cat([g.x for g in graphs]))
         _, self.mean_, _, _ = standardisation(graphs, observed, "standard", self.unit)
         self.network_.head.recentre(self.mean_)
+        if self.network_.carried is not None:
+            self.network_.carry(learner.shares(observed, self.mean_))
 
     def _work(self, graphs: list[Data]) -> int:
         """Numbers in one layer of the network in one training step."""

@@ -86,7 +86,8 @@ def divide(
     calibrate = _some_cells(observed, rates, column, fractions[1], generator)
     judge = _some_cells(observed & ~calibrate, rates, column, 0.0 if validation else fractions[0], generator)
     kept = observed & ~calibrate & ~judge
-    lost = ~kept.any(dim=0)
+    x = torch.cat([g.x for g in train])
+    lost = (_varies(x, observed, column) & ~_varies(x, kept, column))[column] | ~kept.any(dim=0)
     if lost.any():
         judge[:, lost], calibrate[:, lost] = False, False
         kept = observed & ~calibrate & ~judge
@@ -98,6 +99,12 @@ def divide(
         HeldOut(train, kept | judge, calibrate) if calibrate.any() else None,
         by_graph=False,
     )
+
+
+def _varies(x: Tensor, seen: Tensor, column: Tensor) -> Tensor:
+    """Whether a column of the table shows more than one value among the ``seen`` cells, (D,): it has a range then."""
+    low, high = x.masked_fill(~seen, torch.inf).amin(dim=0), x.masked_fill(~seen, -torch.inf).amax(dim=0)
+    return torch.zeros(int(column[-1]) + 1).index_add_(0, column, (low < high).float()) > 0
 
 
 def _by_graph(
@@ -130,12 +137,15 @@ def _by_graph(
 
 
 def _keeping_columns(graphs: list[Data], aside: np.ndarray, kept: np.ndarray) -> tuple[list[int], list[int]]:
-    """Move graphs from ``aside`` to ``kept`` until those observe every column that any graph does."""
+    """Move graphs from ``aside`` to ``kept`` until those show two values of every column that shows two anywhere."""
     out, rest = list(aside), list(kept)
-    seen = np.stack([g.x.isfinite().any(dim=0).numpy() for g in graphs])
-    for e in range(seen.shape[1]):
-        witnesses = [i for i in out if seen[i, e]]
-        if witnesses and not seen[rest, e].any():
+    low = np.stack([np.nanmin(g.x.numpy(), axis=0, initial=np.inf) for g in graphs])
+    high = np.stack([np.nanmax(g.x.numpy(), axis=0, initial=-np.inf) for g in graphs])
+    for e in range(low.shape[1]):
+        while not (bottom := low[rest, e].min()) < (top := high[rest, e].max()):
+            witnesses = [i for i in out if low[i, e] < bottom or high[i, e] > top]
+            if not witnesses:
+                break
             out.remove(witnesses[0])
             rest.append(witnesses[0])
     return out, rest
@@ -188,17 +198,17 @@ def rebuilt_knn(division: Division, k: int) -> Division:
     """Neighbours by the cells that may be seen, so that no held-out cell shapes the graph it is judged on."""
 
     def blind(held: HeldOut | None) -> HeldOut | None:
-        return None if held is None else replace(held, graphs=_neighbours(held.graphs, held.visible, k))
+        return None if held is None else replace(held, graphs=neighbours(held.graphs, held.visible, k))
 
     return replace(
         division,
-        train=_neighbours(division.train, division.trainable, k),
+        train=neighbours(division.train, division.trainable, k),
         validation=blind(division.validation),
         calibration=blind(division.calibration),
     )
 
 
-def _neighbours(graphs: list[Data], visible: Tensor, k: int) -> list[Data]:
+def neighbours(graphs: list[Data], visible: Tensor, k: int) -> list[Data]:
     """Each table with a kNN graph over its rows, by its visible cells alone."""
     seen = visible.split([g.x.shape[0] for g in graphs])
     return [

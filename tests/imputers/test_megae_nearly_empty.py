@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from imputer_cases import same_bits
@@ -45,6 +46,29 @@ def test_shrunken_propagation_fills_and_is_said(fitted):
     assert any("nearly empty" in note for note in fitted.diagnostics_["warnings"])
     mean = np.broadcast_to(np.nanmean(X, axis=0), X.shape)
     assert rmse(fitted.transform(X)) < 0.93 * rmse(mean)
+
+
+def test_what_is_propagated_is_not_blown_up(fitted):
+    assert (fitted.network_.carried > 0.3).all()
+    assert (fitted.network_.carried < 1.35).all()
+
+
+def test_too_few_cells_to_hold_any_out_are_left_to_propagation():
+    few = np.full_like(X, np.nan)
+    at = np.flatnonzero(np.isfinite(X).any(axis=1))[:3]
+    few[at] = TRUTH[at]
+    fitted = quietly_fitted(few)
+    assert fitted.diagnostics_["n_held_out"] == 0
+    assert fitted.diagnostics_["filled_by"] == "propagation"
+    mean = np.broadcast_to(np.nanmean(few, axis=0), few.shape)
+    assert rmse(fitted.transform(few)) < 1.1 * rmse(mean)
+
+
+def test_a_wide_category_does_not_empty_a_table():
+    frame = pd.DataFrame(TRUTH[:, :4], columns=list("abcd"))
+    levels = np.arange(N) % 200
+    frame["level"] = pd.Categorical(np.where(RNG.random(N) < 0.95, None, levels), categories=range(200))
+    assert not quietly_fitted(frame, max_steps=1).config_["nearly_empty"]
 
 
 def test_held_out_cells_are_given_back_to_the_means(fitted):

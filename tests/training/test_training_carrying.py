@@ -9,6 +9,7 @@ import pytest
 import torch
 from training_cases import CPU, graphs, plain_columns
 
+from megae.graphs import knn_adjacency, to_data
 from megae.imputers.build import build_network, column_of, standardisation
 from megae.imputers.presets import PRESETS
 from megae.models import FilterBank
@@ -16,6 +17,7 @@ from megae.models.filters import make_frame
 from megae.training import carrying
 from megae.training.carrying import BEFORE_TRAINING, carried_shares, carry_unless_better
 from megae.training.hiding import HidingRates, hide, step_generator
+from megae.training.holdout import neighbours
 from megae.training.pool import GraphPool
 from megae.training.task import Exam, ImputationNetwork
 
@@ -47,18 +49,19 @@ def dense_propagation(pool: GraphPool, z: np.ndarray, visible: np.ndarray, itera
 
 
 def test_shares_against_least_squares_cell_by_cell(pool, monkeypatch):
-    monkeypatch.setattr(carrying, "ENOUGH_CELLS", 150)
+    monkeypatch.setattr(carrying, "ENOUGH_CELLS", 80)
     trainable = pool.whole.observed
     got = carried_shares(pool, trainable, COLUMN, RATES, WEIGHT, iterations=7, seed=5).numpy()
-    hidden_share = 1 - 0.7 * 0.9
-    draws = int(np.ceil(150 / (hidden_share * int(trainable.sum()))))
-    assert draws > 1
+    thinned = 0.1 / (1 - 0.7 * 0.9)  # a draw hides a tenth at most
+    hidden_share = 1 - (1 - 0.3 * thinned) * (1 - 0.1 * thinned)
+    draws = int(np.ceil(80 / (hidden_share * int(trainable.sum()))))
+    assert draws * hidden_share > 1
     truth = pool.whole.values.double().numpy()
     pairs = [[] for _ in range(D)]
     for draw in range(draws):
         generator = step_generator(5, BEFORE_TRAINING + draw, CPU)
-        rates = torch.full((D,), 0.3)
-        hidden = hide(trainable, COLUMN, rates, 0.1, generator).numpy()
+        rates = torch.full((D,), 0.3 * thinned)
+        hidden = hide(trainable, COLUMN, rates, 0.1 * thinned, generator).numpy()
         visible = trainable.numpy() & ~hidden
         for j in range(D):
             centre = truth[visible[:, j], j].mean()
@@ -117,6 +120,30 @@ def test_a_network_as_good_as_the_shares_gives_way(pool):
     network, exam = network_and_exam(pool)
     shares = torch.zeros(D)
     assert carry_unless_better(network, shares, exam, WEIGHT)
+
+
+def test_without_an_exam_the_shares_fill(pool):
+    network, _ = network_and_exam(pool)
+    shares = torch.tensor([0.9, 0.8, 0.7])
+    assert carry_unless_better(network, shares, None, WEIGHT)
+    assert network.carried is shares
+
+
+def test_a_graph_made_of_the_values_is_made_anew_without_the_hidden_ones():
+    """Noise tells nothing of its hidden cells; a graph that knows them joins rows like their own."""
+    noise = np.random.default_rng(0).standard_normal((2000, 8))
+    x = np.where(np.random.default_rng(1).random(noise.shape) < 0.9, np.nan, noise)
+    known = to_data(x, knn_adjacency(x, 10))
+    observed = torch.isfinite(known.x)
+    _, shift, scale, _ = standardisation([known], observed, "standard", "range")
+
+    def rewired(visible: torch.Tensor):
+        return GraphPool(neighbours([known], visible, 10), shift, scale, CPU).whole.operator
+
+    rates, column = HidingRates(np.full(8, 0.3)), column_of(plain_columns(8))
+    fixed = partial(carried_shares, GraphPool([known], shift, scale, CPU), observed, column, rates, np.ones(8), 10, 0)
+    assert fixed().mean() > 0.7
+    assert fixed(rewired).abs().mean() < 0.3
 
 
 def test_seeds_differ_and_repeat(pool):

@@ -57,6 +57,29 @@ def test_a_column_with_one_observed_cell_keeps_it_for_training(seed):
     assert torch.equal(d.trainable | d.validation.hidden | d.calibration.hidden, observed([g]))
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_training_sees_the_range_of_every_column_that_has_one(seed):
+    (g,) = graphs(1, n=40)
+    g.x[:, 2] = torch.nan
+    g.x[[7, 11, 30], 2] = torch.tensor([5e6, 5e6, 6e6], dtype=g.x.dtype)
+    d = divide([g], [], HidingRates(np.array([0.1, 0.1, 0.8])), PLAIN, (0.3, 0.3), seed)
+    shown = g.x[:, 2][d.trainable[:, 2]]
+    assert shown.min() < shown.max()
+    g.x[[7, 11, 30], 2] = 5e6
+    constant = divide([g], [], HidingRates(np.array([0.1, 0.1, 0.8])), PLAIN, (0.3, 0.3), seed)
+    assert constant.trainable[:, 2].any()
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_training_graphs_show_the_range_of_every_column_that_has_one(seed):
+    members = graphs(MANY_GRAPHS, n=5)
+    for i, g in enumerate(members):
+        g.x[:, 2] = 5e6 if i else 6e6
+    d = divide(members, [], RATES, PLAIN, (0.2, 0.2), seed)
+    shown = torch.cat([g.x[:, 2] for g in d.train])
+    assert shown.min() < shown.max()
+
+
 def test_one_hot_groups_are_set_aside_as_one():
     rng = np.random.default_rng(0)
     codes = rng.integers(3, size=80)
