@@ -7,6 +7,7 @@ must be finite and not negative, and an edge of weight zero is no edge.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, TypeGuard
 
@@ -18,6 +19,9 @@ from torch_geometric.data.dataset import Dataset
 
 from megae.spectral import normalized_laplacian, symmetrized_adjacency
 from megae.tables import is_frame
+
+ENDPOINTS = (("source", "target"), ("from", "to"), ("src", "dst"), ("u", "v"), ("node1", "node2"))
+"""Names by which the two columns of endpoints of an edge table are known."""
 
 _REPEATED = "the table's index has repeated labels, so edges cannot be matched with rows; make it unique"
 
@@ -35,13 +39,14 @@ def adjacency(graph: Any, n: int, labels: Any = None, unknown_nodes: str = "erro
     Parameters
     ----------
     graph : scipy sparse or dense (n, n) matrix, networkx graph, integer ``edge_index`` of shape (2, E),
-        pandas edge table (two columns of endpoints, optionally a third or one named ``weight``), or PyG
-        ``Data``; an integer (2, 2) array is an ``edge_index``
+        pandas edge table, or PyG ``Data``; an integer (2, 2) array is an ``edge_index``. The endpoints of an edge
+        table are its columns named source and target (or as in :data:`ENDPOINTS`), else the first two; its
+        weights the column named weight, else, with a warning, the next column after the endpoints if it holds numbers
     n : int
     labels : index of the node table, or None
         Endpoints in an edge table and nodes of a networkx graph are matched with these where given, else with
-        positions 0..n-1. A networkx graph none of whose nodes is a label is matched by positions; where
-        there are no labels and no node is a position either, by the order of its nodes.
+        positions 0..n-1. A networkx graph none of whose nodes is a label, as text or as a number, is matched by
+        positions; where there are no labels and no node is a position either, by the order of its nodes.
     unknown_nodes : "error" or "drop"
         What to do with edges whose endpoint is not a row of the table.
 
@@ -105,8 +110,7 @@ def _from_frame(frame: Any, n: int, labels: Any, unknown_nodes: str) -> sp.csr_a
 
     if frame.shape[1] < 2:
         raise ValueError("an edge table needs two columns, one per endpoint, and may have a column named 'weight'")
-    weight_column = "weight" if "weight" in frame.columns else None
-    ends = [c for c in frame.columns if c != weight_column][:2]
+    ends, weight_column = _edge_columns(frame)
     index = pd.RangeIndex(n) if labels is None else pd.Index(labels)
     if not index.is_unique:
         raise ValueError(_REPEATED)
@@ -120,10 +124,27 @@ def _from_frame(frame: Any, n: int, labels: Any, unknown_nodes: str) -> sp.csr_a
             f"edge table row {k}: node {node!r} is not a row of X{_other_type(node, index)}; add it there or pass "
             "unknown_nodes='drop'"
         )
-    if weight_column is None and frame.shape[1] > 2 and pd.api.types.is_numeric_dtype(frame.dtypes.iloc[2]):
-        weight_column = frame.columns[2]
     weights = None if weight_column is None else frame[weight_column].to_numpy(dtype=np.float64, na_value=np.nan)
     return _from_edges(edges[:, ~lost], None if weights is None else weights[~lost], n, unknown_nodes)
+
+
+def _edge_columns(frame: Any) -> tuple[list[Any], Any]:
+    """The columns of an edge table that hold its endpoints, and the one that holds its weights or None."""
+    import pandas as pd
+
+    names = list(frame.columns)
+    named = next(([a, b] for a, b in ENDPOINTS if a in names and b in names), None)
+    weight = "weight" if "weight" in names else None
+    ends = named or [c for c in names if c != weight][:2]
+    after = names[max(map(names.index, ends)) + 1 :]
+    if weight is None and after and pd.api.types.is_numeric_dtype(frame[after[0]].dtype):
+        weight = after[0]
+        warnings.warn(
+            f"edges join columns {ends[0]!r} and {ends[1]!r}, and column {weight!r} is read as their weight (larger is "
+            "closer); name it 'weight' if it is, leave it out if not",
+            stacklevel=2,
+        )
+    return ends, weight
 
 
 def _from_networkx(graph: Any, n: int, labels: Any, unknown_nodes: str) -> sp.csr_array:
@@ -132,6 +153,9 @@ def _from_networkx(graph: Any, n: int, labels: Any, unknown_nodes: str) -> sp.cs
     if len(position) < n:
         raise ValueError(_REPEATED)
     if labels is not None and not any(node in position for node in nodes):
+        alike = next((node for node in nodes if _other_type(node, position)), None)
+        if alike is not None:
+            raise ValueError(f"node {alike!r} is not a row of X{_other_type(alike, position)}")
         position = {i: i for i in range(n)}
     unknown = [node for node in nodes if node not in position]
     if labels is None and len(unknown) == len(nodes) == n:

@@ -200,6 +200,9 @@ def _fill_series(column: Any, filled: np.ndarray, holes: np.ndarray) -> Any:
     out = column.copy()
     if pd.api.types.is_bool_dtype(dtype):
         out[holes] = values >= 0.5
+    elif pd.api.types.is_integer_dtype(dtype) and not np.isfinite(values).all():  # ends of intervals without end
+        out = out.astype("Float64")
+        out[holes] = values
     elif pd.api.types.is_integer_dtype(dtype):
         bounds = np.iinfo(getattr(dtype, "numpy_dtype", dtype))
         out[holes] = _whole(values, bounds)

@@ -136,6 +136,10 @@ def test_show_puts_the_paper_beside_ours(shown, capsys, tmp_path):
     assert main(["bench", "show", *shown, "--format", "html", "--out", str(page)]) == 0
     assert page.read_text().startswith("<!doctype html>")
     assert main(["bench", "show", *shown, "--format", "html", "--out", str(page)]) == 2, "nothing is overwritten"
+    assert main(["bench", "show", *shown, "--out", str(tmp_path / "b.html")]) == 0
+    assert (tmp_path / "b.html").read_text() == page.read_text(), "the ending says how it is written"
+    assert main(["bench", "show", *shown, "--format", "csv", "--out", str(tmp_path / "c.html")]) == 2
+    assert "does not fit the ending" in capsys.readouterr().err
     assert main(["bench", "show", *shown, "--format", "csv"]) == 0
     assert capsys.readouterr().out.startswith("row,method,dataset")
 

@@ -88,6 +88,32 @@ def test_networkx_matches_labels_then_positions_then_order():
     assert adjacency(nx.Graph([(5, 7)]), 3, labels=[7, 6, 5])[0, 2] == 1
 
 
+@pytest.mark.parametrize(("nodes", "labels"), [((0, 2), ["0", "1", "2"]), (("0", "2"), [0, 1, 2])])
+def test_networkx_whose_nodes_are_labels_of_another_type_is_refused_not_matched_by_position(nodes, labels):
+    with pytest.raises(ValueError, match="give both the same type"):
+        adjacency(nx.Graph([nodes]), 3, labels=labels)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {"index": [0, 1], "source": [2, 3], "target": [4, 1]},
+        {"edge_id": ["x", "y"], "target": [4, 1], "source": [2, 3]},
+        {"strength": [8.0, 9.0], "from": [2, 3], "to": [4, 1]},
+    ],
+)
+def test_an_edge_table_goes_by_the_names_of_its_endpoints(table):
+    A = adjacency(pd.DataFrame(table), 5).toarray()
+    assert A[2, 4] == A[3, 1] == 1
+    assert A.sum() == 4
+
+
+def test_a_weight_that_is_not_named_so_is_told():
+    table = pd.DataFrame({"a": [0], "b": [1], "dose": [2.5]})
+    with pytest.warns(UserWarning, match="column 'dose' is read as their weight"):
+        assert adjacency(table, 2)[0, 1] == 2.5
+
+
 def test_networkx_with_some_nodes_named_otherwise_is_refused_not_guessed():
     G = nx.path_graph(4)
     with pytest.raises(ValueError, match="node 3 is not a row of X; name the nodes"):

@@ -24,7 +24,10 @@ from megae.graphs import adjacency
 from megae.missingness import MECHANISMS
 
 PROTOCOL = 1
-"""Raised whenever the same trial would come out differently; old records then no longer count."""
+"""Raised when splits, holes, units or scores come out differently; old records then no longer count.
+
+Where a method alone changes, its records are taken away and made anew.
+"""
 
 SPLIT = (0.7, 0.1, 0.2)
 

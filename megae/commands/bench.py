@@ -202,10 +202,28 @@ def run(
         raise typer.Exit(3)
 
 
+_ENDINGS = {".md": Format.markdown, ".markdown": Format.markdown, ".csv": Format.csv, ".html": Format.html}
+
+
+def _format(asked: Format | None, out: Path | None) -> Format:
+    """How to write a table: as asked, and as the ending of the file says."""
+    ending = None if out is None else _ENDINGS.get(out.suffix.lower())
+    if asked and ending and asked is not ending:
+        raise InputError(
+            f"--format {asked.value} does not fit the ending of {out}; name another file, or leave --format out"
+        )
+    return asked or ending or Format.markdown
+
+
 @bench.command()
 def show(
     experiment: ExperimentArgument,
-    format: Annotated[Format, typer.Option(help="How to write the table.")] = Format.markdown,
+    format: Annotated[
+        Format | None,
+        typer.Option(
+            show_default=False, help="How to write the table; without it, by the ending of --out, or markdown."
+        ),
+    ] = None,
     unit: Annotated[Unit, typer.Option(help="Count errors in our unit, or in the paper's.")] = Unit.paper,
     results: ResultsOption = Path("megae-bench"),
     datasets: DatasetsOption = None,
@@ -226,6 +244,7 @@ def show(
     from megae.io.atomic import atomic_path
 
     check_outputs({"--out": out}, [], force=force)
+    written = _format(format, out)
     part = _part(experiment, datasets, methods, rates, trials, setting, accuracy=True)
     records = list(Store(results).records(trial.without_extras() for trial in grid(part)[0]))
     if not records:
@@ -235,9 +254,9 @@ def show(
             "with the same --set)"
         )
     if part.kind == "spectra":
-        text = render_spectra(part, records, format.value)
+        text = render_spectra(part, records, written.value)
     else:
-        text = render(summarise(part, records, unit=unit.value), format.value)
+        text = render(summarise(part, records, unit=unit.value), written.value)
     if out is None:
         print(text, end="" if text.endswith("\n") else "\n")
         return

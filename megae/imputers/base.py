@@ -266,6 +266,8 @@ class GraphImputer(TransformerMixin, BaseEstimator):
         for column in empty:
             self.usable_[column.start : column.stop] = False
         if empty:
+            if not isinstance(self.fallback, (int, float, np.number)) or not np.isfinite(self.fallback):
+                raise ValueError(f"fallback must be a finite number, got {self.fallback!r}")
             names = ", ".join(repr(c.name) for c in empty[:5]) + (", ..." if len(empty) > 5 else "")
             warnings.warn(
                 f"no value is observed in column {names}: filled with the fallback {self.fallback:g} "

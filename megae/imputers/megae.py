@@ -311,6 +311,17 @@ class MEGAEImputer(GraphImputer):
             value = self.config_[name]
             if not isinstance(value, (int, np.integer)) or value < 1:
                 raise ValueError(f"{name} must be an integer and at least 1, got {value!r}")
+        for name, above in (("gamma", False), ("learning_rate", True), ("weight_decay", False)):
+            value = self.config_[name]
+            if not _is_number(value) or value < 0 or (above and value == 0):
+                raise ValueError(f"{name} must be a number {'above 0' if above else 'of at least 0'}, got {value!r}")
+        for name in ("regularize", "use_graph", "diagnose"):
+            value = getattr(self, name)
+            if not isinstance(value, (bool, np.bool_)):
+                raise ValueError(f"{name} must be True or False, got {value!r}")
+        patience = self.config_["patience"]
+        if patience is not None and (not isinstance(patience, (int, np.integer)) or patience < 1):
+            raise ValueError(f"patience must be None or an integer and at least 1, got {patience!r}")
         parts = self.partitions
         if parts is not None and (not isinstance(parts, (int, np.integer)) or parts < 2):
             raise ValueError(f"partitions must be None or an integer and at least 2, got {parts!r}")
@@ -328,6 +339,8 @@ class MEGAEImputer(GraphImputer):
                 "validation_fraction and calibration_fraction must not be negative and must sum to less than 1, got "
                 f"{fractions[0]} and {fractions[1]}"
             )
+        if self._checkpoint[1] and self._checkpoint[0] is None:
+            raise ValueError("resume=True needs checkpoint=, the file to go on from")
         if self._checkpoint[1] and self.random_state is None:
             raise ValueError("resume=True needs a fixed random_state: give the integer the first run had")
 
@@ -422,7 +435,8 @@ class MEGAEImputer(GraphImputer):
         -------
         lower, upper : what X was, holes filled with the ends of the interval
             Observed cells are as they were. Categorical columns hold the likeliest category in both. Ends are infinite
-            in a column without data, and where too few calibration cells are there for such a coverage.
+            in a column without data, and, with a warning, where too few calibration cells are there for such a
+            coverage; a column of integers becomes one of floats then.
         """
         if not 0 < coverage < 1:
             raise ValueError(f"coverage must lie strictly between 0 and 1, got {coverage!r}")
@@ -430,6 +444,12 @@ class MEGAEImputer(GraphImputer):
         graphs, tables = self._read(X, graph, reset=False)
         values, pool = self._predict(self._usable(graphs))
         half = np.where(self._numeric, self._calibrated().half_width(coverage) * self.scale_, 0.0)
+        if np.isinf(half).any():
+            warnings.warn(
+                f"{self._calibrated().scores.size} calibration cells are too few for a coverage of {coverage:g}: "
+                "intervals have no ends; ask for a lower coverage, or raise calibration_fraction",
+                stacklevel=2,
+            )
         ends = []
         for sign in (-1.0, 1.0):
             moved = values + sign * half
@@ -500,3 +520,8 @@ class MEGAEImputer(GraphImputer):
         from megae.imputers.persistence import load_imputer
 
         return load_imputer(cls, path)
+
+
+def _is_number(value: Any) -> bool:
+    """Whether a value is a real number and neither a truth value nor NaN."""
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and bool(value == value)

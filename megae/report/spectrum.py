@@ -197,7 +197,9 @@ def _page(drawing: Figure, total: int, shown: int, result: Mapping[str, Any] | N
     drawing.savefig(buffer, format="svg", metadata=_metadata(".svg"))
     image = base64.b64encode(buffer.getvalue()).decode("ascii")
     page = Page("Graph spectrum before and after imputation", eyebrow="megae spectrum", generator="megae spectrum")
-    which = f" The first {shown} of {total} columns." if total > shown else ""
+    which = ""
+    if total > shown:
+        which = f" The first {shown} of {total} columns{' by the number of their holes' if result else ''}."
     page.section(
         "Energy over the eigenvalues of the normalised Laplacian",
         figure(

@@ -91,6 +91,13 @@ def test_columns_of_the_largest_and_smallest_numbers_are_filled(name):
     assert np.abs(out).max() < 10
 
 
+@pytest.mark.parametrize("fallback", [np.nan, np.inf, "x", None])
+def test_a_fallback_that_fills_nothing_is_refused(fallback):
+    X = np.column_stack([np.arange(8.0), np.full(8, np.nan)])
+    with pytest.raises(ValueError, match="fallback must be a finite number"):
+        make("mean", fallback=fallback).fit(X, graph=ring(8))
+
+
 @pytest.mark.parametrize("budget", [0, -1.0, float("nan"), "10"])
 def test_a_time_budget_that_is_no_time_is_refused(name, budget):
     if "time_budget" in make(name).get_params():

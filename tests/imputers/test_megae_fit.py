@@ -192,11 +192,23 @@ def test_learning_beats_the_mean_on_a_smooth_graph():
         ({"binary_loss": "hinge"}, "binary_loss must be"),
         ({"validation_fraction": 0.6, "calibration_fraction": 0.5}, "must sum to less than 1"),
         ({"calibration_fraction": -0.1}, "must not be negative"),
+        ({"gamma": -1}, "gamma must be a number of at least 0, got -1"),
+        ({"gamma": "x"}, "gamma must be a number of at least 0, got 'x'"),
+        ({"learning_rate": 0}, "learning_rate must be a number above 0, got 0"),
+        ({"weight_decay": float("nan")}, "weight_decay must be a number of at least 0, got nan"),
+        ({"patience": 0}, "patience must be None or an integer and at least 1, got 0"),
+        ({"regularize": "no"}, "regularize must be True or False, got 'no'"),
+        ({"use_graph": 3}, "use_graph must be True or False, got 3"),
     ],
 )
 def test_bad_settings_are_refused(settings, message):
     with pytest.raises(ValueError, match=message):
         megae(**settings).fit(X, graph=A)
+
+
+def test_resuming_needs_a_file_to_go_on_from():
+    with pytest.raises(ValueError, match="resume=True needs checkpoint="):
+        megae().fit(X, graph=A, resume=True)
 
 
 EMPTY_COLUMN = "no value is observed in column"

@@ -56,6 +56,13 @@ def test_mode_of_existing_file_is_kept_and_link_is_followed(tmp_path):
     assert real.stat().st_mode & 0o777 == 0o640
 
 
+def test_a_folder_that_is_not_there_is_named(tmp_path):
+    missing = tmp_path / "nowhere" / "a.txt"
+    with pytest.raises(FileNotFoundError, match="the folder does not exist") as told, atomic_path(missing):
+        pass
+    assert told.value.filename == str(missing.parent)
+
+
 def test_folder_and_device_are_refused(tmp_path):
     with pytest.raises(OSError, match="folder"), atomic_path(tmp_path):
         pass

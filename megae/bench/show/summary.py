@@ -211,8 +211,8 @@ def _over(sample: Sample, seeds: set[int]) -> Sample:
 
 
 def _ranks(column: Column, cells: Sequence[Cell]) -> list[float]:
-    """Ranks of complete rows, the best first; means that differ by rounding alone share a rank."""
-    means = [float(f"{cell.mean:.9g}") for cell in cells]
+    """Ranks of complete rows, the best first; means that differ by the rounding of records alone share a rank."""
+    means = [float(f"{cell.mean:.6g}") for cell in cells]
     return [float(rank) for rank in rankdata(-column.better * np.array(means), method="average")]
 
 

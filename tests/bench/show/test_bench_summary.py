@@ -14,6 +14,7 @@ from megae.bench.protocol import PROTOCOL, pose
 from megae.bench.scoring import score
 from megae.bench.show import summarise
 from megae.bench.show.samples import Column, columns_of
+from megae.bench.show.summary import Cell, _ranks
 from megae.io.errors import InputError
 
 RMSE = Column("ENZYMES", "mcar", 0.1, "rmse")
@@ -278,6 +279,11 @@ def test_classifiers_have_no_rmse():
     rows = [row("MEAN", "mean"), row("GCNMF", "gcnmf")]
     found = summarise(experiment(rows, extras={"ENZYMES": ["accuracy"]}), [])
     assert (found.cells["GCNMF", RMSE].state, found.cells["GCNMF", CENTRED].state) == ("none", "not run")
+
+
+def test_what_records_round_differently_is_a_tie():
+    cells = [Cell("all", mean=mean) for mean in (0.50666668, 0.50666666, 0.506)]
+    assert _ranks(CENTRED, cells) == [1.5, 1.5, 3.0]
 
 
 def test_entropy_is_shown_and_not_ranked():
