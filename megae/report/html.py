@@ -14,7 +14,7 @@ from pathlib import Path
 
 from megae.report.style import CSS
 
-MAX_ROWS_IN_FULL = 24
+MAX_ROWS_IN_FULL = 40
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 

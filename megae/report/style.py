@@ -29,7 +29,7 @@ code { font:13.5px/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace; bac
   padding:1px 5px; border-radius:4px; overflow-wrap:anywhere; }
 .tiles { display:grid; grid-template-columns:repeat(auto-fit,minmax(200px,1fr)); gap:14px; margin-top:32px; }
 .tile { background:var(--card); border:1px solid var(--line); border-radius:10px; padding:18px 20px 16px; }
-.tile .value { font-size:30px; line-height:1.15; font-weight:660; letter-spacing:-.02em;
+.tile .value { font-size:26px; line-height:1.2; font-weight:660; letter-spacing:-.02em; overflow-wrap:anywhere;
   font-variant-numeric:tabular-nums; }
 .tile .name { margin-top:4px; font-size:14px; font-weight:600; }
 .tile .note { font-size:13px; color:var(--ink-2); }
