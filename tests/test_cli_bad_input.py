@@ -74,6 +74,7 @@ def refused(folder, capsys, args, *parts):
         ("id,x\n", GOOD_EDGES, ["nodes.csv has no rows"]),
         (GOOD_NODES, "n1,n2\nn2,n3\n", ["edges.csv line 1", "header"]),
         (GOOD_NODES, "a,b,c\nn1,n2\n", ["edges.csv line 2: 2 cells"]),
+        (GOOD_NODES, "s,t,w\nn1,n2,1\nn2,n3,much\n", ["edges.csv line 3", "'much' is not a number", "0 or more"]),
     ],
     ids=[
         "missing-nodes",
@@ -92,6 +93,7 @@ def refused(folder, capsys, args, *parts):
         "no-rows",
         "no-header",
         "ragged-edges",
+        "text-weight",
     ],
 )
 def test_bad_files(folder, capsys, nodes, edges, parts):
@@ -139,6 +141,18 @@ def test_existing_outputs_are_refused_before_any_work(folder, capsys, monkeypatc
 
 def test_the_input_is_not_replaced_by_accident(folder, capsys):
     refused(folder, capsys, ["nodes.csv", "--out", "nodes.csv", "--method", "mean"], "input files")
+
+
+def test_nodes_and_edges_swapped_or_equal(folder, capsys):
+    for nodes in ("nodes.csv", "edges.csv"):
+        args = [nodes, "--edges", "nodes.csv", "--out", "o.csv", "--method", "mean"]
+        refused(folder, capsys, args, "nodes.csv looks like the table of nodes", "pass the nodes first")
+
+
+def test_ids_that_lost_their_zeros_are_not_taken_for_row_numbers(folder, capsys):
+    (folder / "nodes.csv").write_text("id,x,y\n02,1.5,1\n00,,2\n01,2.5,3\n")
+    (folder / "edges.csv").write_text("source,target\n0,1\n1,2\n")
+    refused(folder, capsys, USUAL, "edges.csv line 2: node '0'", "'00' is: leading zeros were lost", "--id '#'")
 
 
 def test_a_folder_is_no_file(folder, capsys):

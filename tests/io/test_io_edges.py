@@ -74,6 +74,80 @@ def test_a_weight_of_such_a_name_needs_no_word(tmp_path, name):
     assert found.notes == []
 
 
+@pytest.mark.parametrize(
+    ("text", "weight"),
+    [
+        (",source,target\n0,a,b\n1,b,c\n", None),
+        ("Unnamed: 0,source,target,w\n0,a,b,4\n1,b,c,5\n", [4.0, 5.0]),
+        ("edge_id,source,target\n7,a,b\n8,b,c\n", None),
+        ("source,year,target\na,1999,b\nb,2000,c\n", None),
+        (",from,to,w\n1,a,b,4\n2,b,c,5\n", [4.0, 5.0]),
+        (",person,friend\n0,a,b\n1,b,c\n", None),
+        (",person,friend,w\n0,a,b,4\n1,b,c,5\n", [4.0, 5.0]),
+    ],
+)
+@pytest.mark.parametrize("least", [0, 1 << 40], ids=["large", "small"])
+def test_what_stands_before_the_endpoints_is_no_weight(tmp_path, monkeypatch, least, text, weight):
+    from megae.io import large
+
+    monkeypatch.setattr(large, "LARGE", least)
+    found = edges(tmp_path, text)
+    assert (list(found.source), list(found.target)) == (["a", "b"], ["b", "c"])
+    assert (None if found.weight is None else found.weight.tolist()) == weight
+    assert all(note.startswith("endpoints: ") for note in found.notes)
+
+
+def test_endpoints_of_other_names_are_said(tmp_path):
+    (note,) = edges(tmp_path, ",person,friend\n0,a,b\n").notes
+    assert note.startswith("endpoints: columns 'person' and 'friend' of ")
+    assert edges(tmp_path, "Source,TARGET\na,b\n").notes == []
+
+
+def test_endpoints_of_other_names_are_said_where_a_node_is_unknown(tmp_path):
+    with pytest.raises(InputError, match="endpoints are taken from columns 'edge_id' and 'from_node'"):
+        matrix(tmp_path, "edge_id,from_node,to_node\n7,a,b\n")
+
+
+@pytest.mark.parametrize(
+    ("cell", "message"),
+    [
+        ("high", "'high' is not a number; write a weight of 0 or more"),
+        ('"0,5"', "'0,5' has a comma; write weights with a decimal point"),
+        ('"1,000"', "'1,000' has a comma; write weights with a decimal point"),
+        ("1e200", "'1e200' is too large to compute with: weights may reach 1e\\+150; divide all weights"),
+        ("inf", "'inf' is infinite or too large for a number"),
+    ],
+)
+@pytest.mark.parametrize("others", [1, 2])
+@pytest.mark.parametrize("least", [0, 1 << 40], ids=["large", "small"])
+def test_advice_on_a_bad_weight_is_advice_on_edges(tmp_path, monkeypatch, cell, message, others, least):
+    from megae.io import large
+
+    monkeypatch.setattr(large, "LARGE", least)
+    text = "source,target,weight\na,b,1\n" + f"b,c,{cell}\n" * others
+    with pytest.raises(InputError, match=f"line 3, column 'weight': the edge weight {message}") as caught:
+        edges(tmp_path, text)
+    assert "--columns" not in str(caught.value)
+    assert "empty" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("source,target\n", "holds no edges"), ("source,target,weight\na,b,0\nb,c,0.0\n", "all weights are 0")],
+)
+def test_edges_that_join_nothing_are_said(tmp_path, text, message):
+    (note,) = edges(tmp_path, text).notes
+    assert message in note
+
+
+def test_a_table_of_nodes_is_no_list_of_edges(tmp_path):
+    with pytest.raises(InputError, match=r"edges.csv looks like the table of nodes.*column 'x' holds .* such as '1.5'"):
+        edges(tmp_path, "id,x,y\na,1.5,2\nb,,3\nc,2.5,3\n")
+    with pytest.raises(InputError, match=r"the id is missing; .*if .*edges.csv is the table of nodes, pass it first"):
+        edges(tmp_path, "id,x,y\na,1,2\nb,,3\n")
+    assert len(edges(tmp_path, "a,b\n1.1,1.2\n1.2,1.3\n").source) == 2
+
+
 def test_header_only_is_no_edges(tmp_path):
     A, counts = matrix(tmp_path, "source,target\n")
     assert A.nnz == 0
@@ -96,8 +170,8 @@ def test_unknown_node_is_named_with_line_and_advice(tmp_path):
         ("s,t,w\na,b,1\na,c,-2\n", r"line 3: the edge weight -2 is negative"),
         ("s,t,weight\na,b,\n", r"line 2: the edge weight is missing"),
         ("s,t,w\na,b,inf\n", r"line 2.*infinite"),
-        ("s,t,w\na,b,1\nb,c,x\na,c,2\n", r"line 3, column 'w': 'x' is not a number"),
-        ("s,t,weight\na,b,heavy\n", r"must be numbers"),
+        ("s,t,w\na,b,1\nb,c,x\na,c,2\n", r"line 3, column 'w': the edge weight 'x' is not a number"),
+        ("s,t,weight\na,b,heavy\n", r"line 2, column 'weight': the edge weight 'heavy' is not a number"),
         ("s,t\na,\n", r"line 2, column 't': the id is missing"),
         ("s\na\n", r"edges need two"),
         ("a,b\nb,c\n", r"line 1: 'a' and 'b' are nodes.*header"),

@@ -90,11 +90,93 @@ def test_a_named_column_that_matches_less_is_not_passed_over_in_silence(tmp_path
 def test_lost_leading_zeros_are_spoken_of(tmp_path, ids, end):
     nodes = table("name,fips,x", [("Autauga", ids[0], 1.5), ("Baldwin", ids[1], "")])
     other = "01003" if end.startswith("0") else "1003"
-    found = read(tmp_path, nodes, f"s,t\n{end},{other}\n")
-    assert found.id_source == "column 'fips'"
-    edges = edges_of(open_document(tmp_path / "e.csv"))
+    edges = f"s,t\n{end},{other}\n"
+    lost = rf"line 2: node '{end}' is not in column 'fips' of .*n.csv, but '{ids[0]}' is: leading zeros were lost"
+    with pytest.raises(InputError, match=lost):
+        read(tmp_path, nodes, edges)
+    found = read(tmp_path, nodes, edges, id_column="fips")
     with pytest.raises(InputError, match=rf"line 2: node '{end}' is not in n.csv, but '{ids[0]}' is: leading zeros"):
-        adjacency(edges, found.ids, "n.csv")
+        adjacency(edges_of(open_document(tmp_path / "e.csv")), found.ids, "n.csv")
+
+
+@pytest.mark.parametrize("header", ["id,income", ",id,income", ",person,income", "income,person"])
+@pytest.mark.parametrize(("form", "what"), [("{:04d}", "leading zeros were lost"), ("{}.0", "has '.0' behind whole")])
+@pytest.mark.parametrize("first", [0, 1])
+def test_row_numbers_do_not_win_over_ids_that_lost_their_form(tmp_path, header, form, what, first):
+    names = header.split(",")
+    rows = []
+    for row, key in enumerate(shuffled()):
+        cells = {"": row, "income": f"{row}.5"}
+        rows.append([cells.get(name, form.format(key - 1 + first)) for name in names])
+    edges = table("source,target", [(u - 1 + first, v - 1 + first) for u, v in PATH])
+    column = next(name for name in names if name in ("id", "person"))
+    with pytest.raises(InputError, match=rf"e.csv line 2: .* not in column '{column}' .*{what}.*--id '#'"):
+        read(tmp_path, table(header, rows), edges)
+    if not first:
+        assert read(tmp_path, table(header, rows), edges, id_column="#").id_source == "row numbers"
+
+
+def test_another_column_does_not_win_over_ids_that_lost_their_zeros(tmp_path):
+    keys = shuffled()
+    nodes = table("id,rank,income", [(f"{key:04d}", i + 1, f"{i}.5") for i, key in enumerate(keys)])
+    with pytest.raises(InputError, match=r"not in column 'id' .* leading zeros were lost"):
+        read(tmp_path, nodes, table("s,t", PATH))
+
+
+def test_lost_zeros_that_change_no_edge_are_no_fault(tmp_path):
+    nodes = table("id,income", [(f"{i:04d}", f"{i}.5") for i in range(N)])
+    edges = table("s,t", [(u - 1, v - 1) for u, v in PATH])
+    assert read(tmp_path, nodes, edges).id_source == "row numbers"
+
+
+@pytest.mark.parametrize("nameless", ["", "Unnamed: 0"])
+@pytest.mark.parametrize("name", ["person", "person_id", "id"])
+def test_the_index_that_pandas_writes_gives_way_to_a_column_that_fits(tmp_path, nameless, name):
+    keys = [key - 1 for key in shuffled()]
+    edges = table("s,t", [(u - 1, v - 1) for u, v in PATH])
+    rows = [(i, "AB"[key % 2], key, f"{key}.5") for i, key in enumerate(keys)]
+    found = read(tmp_path, table(f"{nameless},state,{name},income", rows), edges)
+    assert found.id_source == f"column {name!r}"
+    assert found.ids == [str(key) for key in keys]
+
+
+def test_the_index_that_pandas_writes_holds_the_ids_where_no_other_column_does(tmp_path):
+    edges = table("s,t", [(u - 1, v - 1) for u, v in PATH])
+    found = read(tmp_path, table(",age,income", [(i, i % 7, f"{i}.5") for i in range(N)]), edges)
+    assert (found.id_column, [c.name for c in found.fillable]) == ("", ["age", "income"])
+
+
+def test_the_index_that_pandas_writes_beside_two_columns_that_fit_is_the_users_choice(tmp_path):
+    edges = table("s,t", [(u - 1, v - 1) for u, v in PATH])
+    rows = [(i, "A", key - 1, N - key, f"{key}.5") for i, key in enumerate(shuffled())]
+    with pytest.raises(InputError, match="column 'fips' or to column 'code'; say which holds the ids by --id"):
+        read(tmp_path, table(",state,fips,code,income", rows), edges)
+
+
+def test_the_index_that_pandas_writes_beside_ids_that_nearly_fit_is_the_users_choice(tmp_path):
+    edges = table("s,t", [(u - 1, v - 1) for u, v in PATH])
+    rows = [(i, key, f"{key}.5") for i, key in enumerate(shuffled())]
+    with pytest.raises(InputError, match="column '' or to column 'person'; say which holds the ids by --id"):
+        read(tmp_path, table(",person,income", rows), edges)
+
+
+@pytest.mark.parametrize("end", ["{:04d}", "{}.0"])
+def test_edges_that_no_column_fits_are_not_blamed_on_a_column_of_data(tmp_path, end):
+    nodes = table("income,visits", [("" if i == 2 else f"{i}.5", i % 5 or "") for i in range(N)])
+    edges = table("source,target", [(end.format(u), end.format(u - 1)) for u, _ in PATH])
+    first = end.format(1)
+    with pytest.raises(InputError, match=rf"line 2: node '{first}' is in no column of .*, but '1' is a row number"):
+        read(tmp_path, nodes, edges)
+    nodes = table("income,visits,id", [("" if i == 2 else f"{i}.5", i % 5 or "", i) for i in range(N)])
+    with pytest.raises(InputError, match=rf"node '{first}' is not in column 'id' of .*, but '1' is"):
+        read(tmp_path, nodes, edges)
+
+
+def test_one_file_for_both_is_refused(tmp_path):
+    (tmp_path / "n.csv").write_text("id,x\n1,2\n2,1\n")
+    edges = edges_of(open_document(tmp_path / "n.csv"))
+    with pytest.raises(InputError, match="given both as table of nodes and as --edges"):
+        read_table(tmp_path / "n.csv", edges=edges)
 
 
 def test_a_duplicate_is_blamed_on_its_own_column(tmp_path):
