@@ -53,14 +53,17 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 @pytest.fixture(autouse=True)
-def same_draws() -> None:
-    """Every test begins with the same global generators, whichever ran before it."""
+def same_draws() -> Iterator[None]:
+    """Every test begins with the same global generators and as many threads, whichever ran before it."""
     import numpy as np
     import torch
 
     random.seed(0)
     np.random.seed(0)  # noqa: NPY002
     torch.manual_seed(0)
+    threads = torch.get_num_threads()
+    yield
+    torch.set_num_threads(threads)
 
 
 @pytest.fixture

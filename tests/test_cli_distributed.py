@@ -47,7 +47,8 @@ sys.exit(f"threads of the group are left: {left}" if left else code)
 
 def torchrun(folder: Path, *args: str, program: tuple[str, ...] = ("-m", "megae")) -> subprocess.CompletedProcess[str]:
     """Two processes on this machine; torchrun finds a free port by itself."""
-    torch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", *program]
+    here = ["--standalone", "--local-addr", "localhost", "--nproc-per-node", "2"]  # its own name may not resolve
+    torch = [sys.executable, "-m", "torch.distributed.run", *here, *program]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     return subprocess.run(
         [*torch, *args], cwd=folder, env=environment, capture_output=True, text=True, timeout=500, check=False

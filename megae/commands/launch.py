@@ -60,8 +60,9 @@ def run_among_others(run: Callable[[list[str]], int], args: list[str]) -> int:
             code = run(args)
         if code and not _first_failed(store):
             print(f"[process {os.environ['RANK']}] {said.getvalue()}", end="", file=sys.stderr)
-    if code == 0:
-        _part()
+    if code:
+        _leave_at_once(code)
+    _part()
     return code
 
 
@@ -101,6 +102,17 @@ def _part() -> None:
 
     gc.collect()  # replicas of a network are in cycles and hold the group
     dist.destroy_process_group()
+
+
+def _leave_at_once(code: int) -> None:
+    """End a process that failed: what is under way may never arrive, so no thread of the group is waited for.
+
+    One that lets go of a tensor while Python ends would abort the process, and its exit code would be lost.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
 
 
 def _first_failed(store: Any) -> bool:

@@ -5,6 +5,7 @@ Work is cut into tiles that each one thread runs to its end; threads meet only w
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -36,6 +37,10 @@ SERIAL_WORK = 1 << 24
 @cache
 def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="megae-filter")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # a child has none of these threads
 
 
 def _run_all(run: Callable[..., None], jobs: list[tuple[Any, ...]], threads: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -40,6 +41,10 @@ def _rows(indptr, indices, values, previous, current, scale, shift):  # pragma: 
 @cache
 def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="megae-halo")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # a child has none of these threads
 
 
 def stepper(matrix: FilterOperator) -> Callable[[Tensor, Tensor, float, float], None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 import threading
 import time
 
@@ -35,7 +36,10 @@ def test_a_worker_that_dies_costs_its_own_trial_alone(tmp_path, monkeypatch, own
                 called.flush()
                 while "done" not in (calls / "mean 0").read_text():
                     time.sleep(0.1)
-                time.sleep(10)  # until that record has left its worker
+                others, end = [calls / name for name in ("mean 1", "zero 1")], time.monotonic() + 60
+                while not all(p.exists() and "done" in p.read_text() for p in others) and time.monotonic() < end:
+                    time.sleep(0.1)
+                time.sleep(10)  # until the last record has left its worker
                 os._exit(1)
             record = run_trial(trial, **options)
             called.write("done ")
@@ -66,7 +70,7 @@ def test_a_record_is_kept_while_slower_trials_run(tmp_path, monkeypatch):
 
     def slow_at_first(trial, **options):
         if (trial.method, trial.seed) == ("mean", 0):
-            end = time.monotonic() + 120
+            end = time.monotonic() + 600
             while time.monotonic() < end and len(list(folder.glob("*/[!.]*.json"))) < 3:
                 time.sleep(0.1)
             told.write_text(str(len(list(folder.glob("*/[!.]*.json")))))
@@ -80,6 +84,7 @@ def test_a_record_is_kept_while_slower_trials_run(tmp_path, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_workers_end_when_nobody_waits_for_them(tmp_path, monkeypatch, own_ray):
+    monkeypatch.setattr(sys.modules[_Workers.__module__], "LAST", 600.0)
     pids = tmp_path / "pids"
     pids.mkdir()
 
@@ -93,7 +98,7 @@ def test_workers_end_when_nobody_waits_for_them(tmp_path, monkeypatch, own_ray):
     assert next(records)["trial"]["method"] == "mean"
     records.close()
     assert not [thread for thread in threading.enumerate() if isinstance(thread, _Workers)], "none is left to ask Ray"
-    end = time.monotonic() + 60
+    end = time.monotonic() + 300
     while (left := [pid.name for pid in pids.iterdir() if os.path.exists(f"/proc/{pid.name}")]) and (
         time.monotonic() < end
     ):

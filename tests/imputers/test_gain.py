@@ -129,7 +129,7 @@ def test_the_discriminator_learns_to_tell_the_fills_of_a_fixed_generator(monkeyp
 
     run_instead(monkeypatch, freeze, hidden=16, learning_rate=1e-2)
     assert shares[0] < 0.75
-    assert shares[1] > 0.9
+    assert shares[1] > 0.85
 
 
 def test_values_of_held_out_cells_reach_no_weight(monkeypatch):

@@ -28,7 +28,7 @@ def test_each_job_has_a_thread_and_they_run_at_the_same_time():
     meeting = threading.Barrier(3)
 
     def job(k: int) -> tuple[int, int]:
-        meeting.wait(10)
+        meeting.wait(120)
         return k, threading.get_ident()
 
     found = side_by_side([partial(job, k) for k in range(3)])
@@ -58,7 +58,7 @@ def test_an_error_comes_when_all_have_ended(bad, error):
         raise error
 
     def waiting() -> None:
-        assert released.wait(10)
+        assert released.wait(120)
         time.sleep(0.05)
         ended.append(True)
 
@@ -95,7 +95,7 @@ def test_a_forked_process_starts_threads_of_its_own():
     pid = os.fork()
     if pid == 0:
         os._exit(0 if side_by_side([lambda: 1, lambda: 2]) == [1, 2] else 1)
-    end = time.monotonic() + 20
+    end = time.monotonic() + 120
     while (done := os.waitpid(pid, os.WNOHANG)) == (0, 0) and time.monotonic() < end:
         time.sleep(0.01)
     if done == (0, 0):

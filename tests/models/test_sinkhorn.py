@@ -30,7 +30,8 @@ def test_agrees_with_geomloss_in_value_and_gradient(shape, blur, scaling, dtype)
         torch.autograd.grad(value.sum(), (x, y)), torch.autograd.grad(expected.sum(), (x, y)), strict=True
     ):
         assert right.abs().max() > 1e-3
-        torch.testing.assert_close(mine, right, rtol=1e-4, atol=1e-4 * float(right.abs().max()))
+        close = 1e-4 if dtype == torch.float64 else 5e-4
+        torch.testing.assert_close(mine, right, rtol=close, atol=close * float(right.abs().max()))
 
 
 def test_little_blur_is_exact_transport():

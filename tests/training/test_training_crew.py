@@ -162,7 +162,7 @@ def test_sums_of_a_meeting_are_those_of_all_threads_and_pass_their_gradient_on()
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(10)
+        thread.join(120)
     totals = [[3.0, 20.0], [6.0, 40.0], [9.0, 60.0]]
     slope = [sum(2 * t[i] * k for k, t in zip((1, 2, 3), totals, strict=True)) for i in (0, 1)]
     assert found == {0: (totals, slope), 1: (totals, slope)}
