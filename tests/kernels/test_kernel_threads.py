@@ -13,6 +13,7 @@ from functools import partial
 import pytest
 import torch
 
+from megae.kernels import cpu, halo_cpu
 from megae.kernels.threads import side_by_side, with_threads
 
 told: ContextVar[str] = ContextVar("told", default="nothing")
@@ -90,11 +91,17 @@ def test_two_callers_do_not_wait_for_each_other():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_a_forked_process_starts_threads_of_its_own():
-    assert side_by_side([lambda: 1, lambda: 2]) == [1, 2]
+@pytest.mark.parametrize("pool", [None, cpu._pool, halo_cpu._pool], ids=["side by side", "filter", "halo"])
+def test_a_forked_process_starts_threads_of_its_own(pool):
+    def works() -> bool:
+        if pool is None:
+            return side_by_side([lambda: 1, lambda: 2]) == [1, 2]
+        return pool(2).submit(lambda: 1).result() == 1
+
+    assert works()
     pid = os.fork()
     if pid == 0:
-        os._exit(0 if side_by_side([lambda: 1, lambda: 2]) == [1, 2] else 1)
+        os._exit(0 if works() else 1)
     end = time.monotonic() + 120
     while (done := os.waitpid(pid, os.WNOHANG)) == (0, 0) and time.monotonic() < end:
         time.sleep(0.01)
