@@ -87,7 +87,7 @@ def divide(
     judge = _some_cells(observed & ~calibrate, rates, column, 0.0 if validation else fractions[0], generator)
     kept = observed & ~calibrate & ~judge
     x = torch.cat([g.x for g in train])
-    lost = (_varies(x, observed, column) & ~_varies(x, kept, column))[column] | ~kept.any(dim=0)
+    lost = (_has_range(x, observed, column) & ~_has_range(x, kept, column))[column] | ~kept.any(dim=0)
     if lost.any():
         judge[:, lost], calibrate[:, lost] = False, False
         kept = observed & ~calibrate & ~judge
@@ -101,10 +101,16 @@ def divide(
     )
 
 
-def _varies(x: Tensor, seen: Tensor, column: Tensor) -> Tensor:
-    """Whether a column of the table shows more than one value among the ``seen`` cells, (D,): it has a range then."""
+def _has_range(x: Tensor, seen: Tensor, column: Tensor) -> Tensor:
+    """Whether the ``seen`` cells of a column of the table lend it a unit of error, (D,): their range.
+
+    Columns of flags, and all others within 0 and 1, have one without it. They are left as drawn: were rare ones given
+    back to training, hardly any would be left to judge by.
+    """
     low, high = x.masked_fill(~seen, torch.inf).amin(dim=0), x.masked_fill(~seen, -torch.inf).amax(dim=0)
-    return torch.zeros(int(column[-1]) + 1).index_add_(0, column, (low < high).float()) > 0
+    within = x.masked_fill(~seen, 0.0).amin(dim=0).ge(0) & x.masked_fill(~seen, 0.0).amax(dim=0).le(1)
+    ranged = ((low < high) & ~within).float()
+    return torch.zeros(int(column[-1]) + 1).index_add_(0, column, ranged) > 0
 
 
 def _by_graph(
@@ -137,12 +143,18 @@ def _by_graph(
 
 
 def _keeping_columns(graphs: list[Data], aside: np.ndarray, kept: np.ndarray) -> tuple[list[int], list[int]]:
-    """Move graphs from ``aside`` to ``kept`` until those show two values of every column that shows two anywhere."""
+    """Move graphs from ``aside`` to ``kept`` until those show every column, and two values of those that need a range.
+
+    See :func:`_has_range`; only what shows two values anywhere can.
+    """
     out, rest = list(aside), list(kept)
     low = np.stack([np.nanmin(g.x.numpy(), axis=0, initial=np.inf) for g in graphs])
     high = np.stack([np.nanmax(g.x.numpy(), axis=0, initial=-np.inf) for g in graphs])
     for e in range(low.shape[1]):
-        while not (bottom := low[rest, e].min()) < (top := high[rest, e].max()):
+        flags = low[:, e].min() >= 0 and high[:, e].max() <= 1
+        while (bottom := low[rest, e].min()) >= (top := high[rest, e].max()):
+            if flags and bottom == top:
+                break
             witnesses = [i for i in out if low[i, e] < bottom or high[i, e] > top]
             if not witnesses:
                 break

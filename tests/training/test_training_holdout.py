@@ -80,6 +80,17 @@ def test_training_graphs_show_the_range_of_every_column_that_has_one(seed):
     assert shown.min() < shown.max()
 
 
+def test_rare_flags_are_held_out_as_often_as_any_cell():
+    rng, shares = np.random.default_rng(0), []
+    flags = graphs(1, n=40, d=400)[0]
+    flags.x[:] = torch.from_numpy((rng.random((40, 400)) < 0.02).astype(float))
+    for seed in range(5):
+        d = divide([flags], [], HidingRates(np.full(400, 0.2)), torch.arange(400), (0.2, 0.2), seed)
+        held = d.validation.hidden | d.calibration.hidden
+        shares.append(float(flags.x[held].mean()))
+    assert np.mean(shares) == pytest.approx(float(flags.x.mean()), rel=0.1)
+
+
 def test_one_hot_groups_are_set_aside_as_one():
     rng = np.random.default_rng(0)
     codes = rng.integers(3, size=80)
