@@ -24,6 +24,9 @@ import numpy as np
 
 KINDS = ("continuous", "binary", "categorical", "count")
 
+ENDPOINTS = (("source", "target"), ("from", "to"), ("src", "dst"), ("u", "v"), ("node1", "node2"))
+"""Names by which the two columns of endpoints of an edge table are known."""
+
 LARGEST = 1e150
 """Numbers beyond this, up or down, are refused: squares of them, summed over a table, overflow."""
 

@@ -17,11 +17,9 @@ import torch
 from torch_geometric.data import Batch, Data
 from torch_geometric.data.dataset import Dataset
 
+from megae.columns import ENDPOINTS
 from megae.spectral import normalized_laplacian, symmetrized_adjacency
 from megae.tables import is_frame
-
-ENDPOINTS = (("source", "target"), ("from", "to"), ("src", "dst"), ("u", "v"), ("node1", "node2"))
-"""Names by which the two columns of endpoints of an edge table are known."""
 
 _REPEATED = "the table's index has repeated labels, so edges cannot be matched with rows; make it unique"
 
@@ -40,8 +38,9 @@ def adjacency(graph: Any, n: int, labels: Any = None, unknown_nodes: str = "erro
     ----------
     graph : scipy sparse or dense (n, n) matrix, networkx graph, integer ``edge_index`` of shape (2, E),
         pandas edge table, or PyG ``Data``; an integer (2, 2) array is an ``edge_index``. The endpoints of an edge
-        table are its columns named source and target (or as in :data:`ENDPOINTS`), else the first two; its
-        weights the column named weight, else, with a warning, the next column after the endpoints if it holds numbers
+        table are its columns named source and target (or as in :data:`megae.columns.ENDPOINTS`, in any case), else
+        the first two; its weights the column named weight, else, with a warning, the next column after the endpoints if
+        it holds numbers
     n : int
     labels : index of the node table, or None
         Endpoints in an edge table and nodes of a networkx graph are matched with these where given, else with
@@ -133,8 +132,9 @@ def _edge_columns(frame: Any) -> tuple[list[Any], Any]:
     import pandas as pd
 
     names = list(frame.columns)
-    named = next(([a, b] for a, b in ENDPOINTS if a in names and b in names), None)
-    weight = "weight" if "weight" in names else None
+    by_name = {str(name).strip().lower(): name for name in reversed(names)}
+    named = next(([by_name[a], by_name[b]] for a, b in ENDPOINTS if a in by_name and b in by_name), None)
+    weight = by_name.get("weight")
     ends = named or [c for c in names if c != weight][:2]
     after = names[max(map(names.index, ends)) + 1 :]
     if weight is None and after and pd.api.types.is_numeric_dtype(frame[after[0]].dtype):

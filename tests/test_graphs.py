@@ -99,7 +99,7 @@ def test_networkx_whose_nodes_are_labels_of_another_type_is_refused_not_matched_
     [
         {"index": [0, 1], "source": [2, 3], "target": [4, 1]},
         {"edge_id": ["x", "y"], "target": [4, 1], "source": [2, 3]},
-        {"strength": [8.0, 9.0], "from": [2, 3], "to": [4, 1]},
+        {"strength": [8.0, 9.0], "From": [2, 3], "To": [4, 1]},
     ],
 )
 def test_an_edge_table_goes_by_the_names_of_its_endpoints(table):

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from megae.columns import LARGEST
+from megae.columns import ENDPOINTS, LARGEST
 from megae.io.columns import classify, has_comma, is_hole, number
 from megae.io.document import Document, RawColumn
 from megae.io.errors import InputError
@@ -43,7 +43,6 @@ __all__ = [
     "what_was_lost",
 ]
 
-_PAIRS = (("source", "target"), ("from", "to"), ("src", "dst"), ("u", "v"), ("node1", "node2"))
 _DECIMAL = re.compile(r"([0-9]+)\.0+")
 _FRACTION = re.compile(r"[+-]?[0-9]*\.[0-9]*[1-9][0-9]*(e[+-]?[0-9]+)?", re.IGNORECASE)
 _NAMELESS = re.compile(r"(unnamed: ?[0-9]+|__index_level_0__)?", re.IGNORECASE)
@@ -108,7 +107,7 @@ def edges_of(document: Document) -> EdgeList:
             f"{document.path} has {len(columns)} column; edges need two, the ids of the two nodes that each edge joins"
         )
     by_name = {c.name.strip().lower(): c for c in reversed(columns)}
-    pair = next((p for p in _PAIRS if p[0] in by_name and p[1] in by_name), None)
+    pair = next((p for p in ENDPOINTS if p[0] in by_name and p[1] in by_name), None)
     source, target = (by_name[pair[0]], by_name[pair[1]]) if pair else (columns[0], columns[1])
     notes: list[str] = []
     if pair is None:
@@ -279,7 +278,7 @@ def _check_not_nodes(document: Document, source: RawColumn, target: RawColumn) -
 
 def _taken(edges: EdgeList) -> str:
     """Which columns were taken as endpoints, where their names do not tell."""
-    if edges.header is None or tuple(name.strip().lower() for name in edges.header) in _PAIRS:
+    if edges.header is None or tuple(name.strip().lower() for name in edges.header) in ENDPOINTS:
         return ""
     return f" (endpoints are taken from columns {edges.header[0]!r} and {edges.header[1]!r} of {edges.path})"
 
